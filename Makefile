@@ -1,0 +1,72 @@
+# Everything a fresh machine needs is Python (3.11 or newer) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Least branch coverage of engine/, in percent.
+COVERAGE_ENGINE_MIN ?= 90
+
+# pyright and node both come inside wheels; without this it would look for a newer release at each run.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run dev test lint format docs-rules docs-check clean
+
+help:
+	@echo "make run         show the incident: two answers become one"
+	@echo "make test        format, lint, types, layers, generated docs, all tests"
+	@echo "make dev         only set up .venv with the development tools"
+	@echo "make lint        the checks of make test without the tests"
+	@echo "make format      format and fix what can be fixed"
+	@echo "make docs-rules  write docs/rules again from the tables"
+	@echo "make clean       remove everything that make made"
+
+# The package and what it needs at run time.
+$(VENV)/installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "turnkeeper needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --editable .
+	@touch $@
+
+# The tools as well, and the links that show mypy and pyright one package (docs/adr/0002).
+$(VENV)/developed: pyproject.toml | $(VENV)/installed
+	$(PIP) install --editable '.[dev]'
+	ln -sfn ../engine turnkeeper/engine
+	ln -sfn ../actors turnkeeper/actors
+	ln -sfn ../metrics turnkeeper/metrics
+	@touch $(VENV)/installed $@
+
+dev: $(VENV)/developed
+
+run: $(VENV)/installed
+	$(BIN)/turnkeeper compare examples/incident.jsonl --set attribution.fold_proof=off
+
+test: lint docs-check
+	$(BIN)/python -m pytest --cov --cov-report=
+	$(BIN)/coverage report --include='engine/*' --fail-under=$(COVERAGE_ENGINE_MIN)
+
+lint: dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/codespell
+	$(BIN)/mypy
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
+
+format: dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs-rules: dev
+	$(BIN)/turnkeeper explain-rules --write docs/rules
+
+# Generated docs are committed; here they are written anew beside the build and compared.
+docs-check: dev
+	rm -rf $(VENV)/rules
+	$(BIN)/turnkeeper explain-rules --write $(VENV)/rules
+	diff -r docs/rules $(VENV)/rules || { echo 'docs/rules is stale: run "make docs-rules" and commit it'; exit 1; }
+
+clean:
+	rm -rf $(VENV) build dist htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -f turnkeeper/engine turnkeeper/actors turnkeeper/metrics
