@@ -1,0 +1,1 @@
+"""The running system on pykka."""

@@ -1,0 +1,1 @@
+"""Prometheus instruments for the signals of the engine."""

@@ -1,0 +1,1 @@
+"""One answer per turn, for chat gateways that drive an agent."""
