@@ -1,0 +1,372 @@
+"""Owners, and one event run through them to the end, all or nothing.
+
+The cell holds the owners of many chats, one FIFO between them, their deadlines, and the commands that await
+confirmation. It takes `spawn(address, state, cell)`, which makes an owner: a plain one here, an actor in the
+running system; they differ in nothing but how `tell` travels. `receive` is the only caller of a step.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from turnkeeper.engine import codec
+from turnkeeper.engine.channel.state import open_channel
+from turnkeeper.engine.channel.step import step as channel_step
+from turnkeeper.engine.chat.state import open_chat
+from turnkeeper.engine.chat.step import step as chat_step
+from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Send
+from turnkeeper.engine.config import Policy
+from turnkeeper.engine.errors import InvariantViolated
+from turnkeeper.engine.ids import Address, channel_at, chat_at
+from turnkeeper.engine.invariants import violations
+from turnkeeper.engine.journal import Body, DueBody, HandedBody
+from turnkeeper.engine.protocol import (
+    At,
+    Count,
+    Deliver,
+    Due,
+    Handed,
+    Message,
+    Opened,
+    Recover,
+    ShowMark,
+    ShowPreview,
+    Transition,
+)
+from turnkeeper.engine.signals import LimitReached, SetAside, Signal
+from turnkeeper.engine.turn.state import open_turn
+from turnkeeper.engine.turn.step import step as turn_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnkeeper.engine.table import Decision
+
+__all__ = ["Cell", "Owner", "OwnerLike", "Run", "plain_owner", "receive"]
+
+STEPS: dict[str, Callable[[Any, Message, At], Transition[Any]]] = {
+    "chat": chat_step,
+    "turn": turn_step,
+    "channel": channel_step,
+}
+RANK = {"channel": 0, "turn": 1, "chat": 2}
+"""At one instant settlements come before ends, ends before what the chat judges."""
+STEPS_MAX = 100_000
+"""No event takes more; a run that does is a bug of ours, and is set aside."""
+OPENS_CHANNEL = (Deliver, ShowPreview, ShowMark)
+
+
+class OwnerLike(Protocol):
+    """What the cell needs of an owner, plain or actor."""
+
+    address: Address
+    state: Any
+    cell: Cell
+    due_ms: int | None
+
+    def tell(self, message: Message, /) -> None:
+        """Let the message travel to the cell's FIFO."""
+        ...
+
+    def on_receive(self, message: Message, /) -> Transition[Any]:
+        """Handle a message."""
+        ...
+
+
+def receive(owner: OwnerLike, message: Message) -> Transition[Any]:
+    """Run the step of an owner, keep its state, and tell what it tells."""
+    done = STEPS[owner.address.kind](owner.state, message, owner.cell.at)
+    owner.state = done.state
+    owner.due_ms = done.due_ms
+    for to, told in done.tells:
+        target = owner.cell.owner(to, told)
+        if target is not None:
+            target.tell(told)
+    return done
+
+
+class Owner:
+    """A plain owner: its `tell` puts straight into the FIFO."""
+
+    __slots__ = ("address", "cell", "due_ms", "state")
+
+    def __init__(self, address: Address, state: Any, cell: Cell) -> None:  # noqa: ANN401 - one of three state types
+        self.address = address
+        self.state = state
+        self.cell = cell
+        self.due_ms: int | None = None
+
+    def tell(self, message: Message) -> None:
+        """Put the message into the cell's FIFO."""
+        self.cell.put(self, message)
+
+    def on_receive(self, message: Message) -> Transition[Any]:
+        """Handle a message."""
+        return receive(self, message)
+
+
+def plain_owner(address: Address, state: Any, cell: Cell) -> OwnerLike:  # noqa: ANN401 - one of three state types
+    """Make an owner without an actor, for scenarios, replay and the simulator."""
+    return Owner(address, state, cell)
+
+
+class Run(msgspec.Struct):
+    """What one record led to."""
+
+    commands: list[Command] = []
+    signals: list[Signal] = []
+    counts: list[Count] = []
+    rows: list[Decision[object]] = []  # type: ignore[type-arg]
+    steps: int = 0
+    go: bool = False
+    """The verdict on a hand-over."""
+    error: BaseException | None = None
+    """Why the record was set aside."""
+    violated: list[str] = []
+    """Invariants that do not hold any more."""
+
+    @property
+    def outcome(self) -> str:
+        """`ok`, or `set_aside`."""
+        return "ok" if self.error is None else "set_aside"
+
+
+class Cell:
+    """The owners of many chats. One thread uses it; nothing in it knows of threads, clocks or disks.
+
+    Args:
+        spawn: makes an owner for a state; plain by default.
+        paranoid: encode every state before and after each step and insist that no step changed it.
+
+    """
+
+    def __init__(
+        self, spawn: Callable[[Address, Any, Cell], OwnerLike] = plain_owner, *, paranoid: bool = False
+    ) -> None:
+        self.at = At(0, Policy())
+        self.owners: dict[Address, OwnerLike] = {}
+        self.fifo: deque[tuple[OwnerLike, Message]] = deque()
+        self.pending: dict[str, Command] = {}
+        """Commands that await confirmation, by id, oldest first: they are emitted again after a crash."""
+        self.chats = 0
+        self._pending_of: dict[str, int] = {}
+        self._spawn = spawn
+        self._paranoid = paranoid
+        self._opened: list[OwnerLike] = []
+        self._dues: list[tuple[int, int, int, Address]] = []
+        self._due_of: dict[Address, int] = {}
+        self._pushed = 0
+
+    # ------------------------------------------------------------ running
+
+    def apply(self, body: Body, at_ms: int, seq: int) -> Run:
+        """Run one record's body to quiescence; a step that raises undoes it.
+
+        A `BaseException` (the host's interrupt, memory) undoes the run too, and is raised.
+        """
+        self.at = At(at_ms, self.at.policy)
+        if body.configured is not None:
+            self.at = At(at_ms, body.configured)
+            return Run()
+        if body.done is not None:
+            self.confirm(body.done.id)
+            return Run()
+        run = self._transact(body)
+        for n, command in enumerate(run.commands):
+            # Made in this run, seen by nobody yet.
+            msgspec.structs.force_setattr(command, "id", f"{seq}.{n}")
+            self._await_confirmation(run, command)
+        if body.handed is not None and run.error is None:
+            self.confirm(body.handed.id)
+        return run
+
+    def _transact(self, body: Body) -> Run:
+        before: dict[OwnerLike, Any] = {}
+        run = Run([], [], [], [], violated=[])
+        try:
+            self._begin(body, run)
+            while self.fifo:
+                owner, message = self.fifo.popleft()
+                if owner.state is None:
+                    # It left while the message travelled: its chat takes it.
+                    owner = self._chat_of(owner.address)
+                before.setdefault(owner, owner.state)
+                self._step(owner, message, run)
+            run.violated.extend(violations(before, run.commands))
+        except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
+            self._undo(before)
+            name = type(error).__name__
+            chat = body.event.chat if body.event is not None else ""
+            return Run(
+                [], [SetAside(chat=chat, error=name)], [Count("set_aside", (name,))], [], error=error, violated=[]
+            )
+        except BaseException:
+            self._undo(before)
+            raise
+        self._keep(before)
+        return run
+
+    def _begin(self, body: Body, run: Run) -> None:
+        """Put the first message of a run into the FIFO."""
+        if body.event is not None:
+            address = chat_at(body.event.chat)
+            if address not in self.owners and self.chats >= self.at.policy.limits.chats:
+                run.signals.append(LimitReached(chat=body.event.chat, limit="chats"))
+                return
+            self._tell(address, body.event)
+        elif body.due is not None:
+            self._begin_due(body.due)
+        elif body.handed is not None:
+            self._begin_handed(body.handed)
+        elif body.recovered is not None:
+            for owner in tuple(self.owners.values()):
+                owner.tell(Recover(body.recovered.down_ms))
+
+    def _begin_due(self, due: DueBody) -> None:
+        address = Address.parse(due.chat, due.owner)
+        if address in self.owners:
+            self._tell(address, Due())
+
+    def _begin_handed(self, handed: HandedBody) -> None:
+        command = self.pending.get(handed.id)
+        if isinstance(command, Send | Edit | Preview | React):
+            self._tell(channel_at(command.chat, command.channel), Handed(handed.delivery, handed.attempt))
+
+    def _tell(self, address: Address, message: Message) -> None:
+        owner = self.owner(address, message)
+        if owner is not None:
+            owner.tell(message)
+
+    def _step(self, owner: OwnerLike, message: Message, run: Run) -> None:
+        state = owner.state
+        written = codec.encode(state) if self._paranoid else b""
+        done = owner.on_receive(message)
+        if self._paranoid and codec.encode(state) != written:
+            raise InvariantViolated(
+                f"a step of {owner.address} changed the state it was given ({type(message).__name__})"
+            )
+        run.steps += 1
+        run.commands.extend(done.commands)
+        run.signals.extend(done.signals)
+        run.counts.extend(done.counts)
+        run.rows.extend(done.rows)
+        run.go = run.go or done.go
+        if run.steps > STEPS_MAX:
+            raise InvariantViolated(f"a run took more than {STEPS_MAX} steps; two owners answer each other for ever")
+
+    def _undo(self, before: dict[OwnerLike, Any]) -> None:
+        """Give every touched owner its state back, and forget those that were opened."""
+        self.fifo.clear()
+        for owner, state in before.items():
+            owner.state = state
+        for owner in self._opened:
+            self._forget(owner)
+        self._opened.clear()
+
+    def _keep(self, before: dict[OwnerLike, Any]) -> None:
+        """Take the new states as they are: deadlines in, owners that left out."""
+        self._opened.clear()
+        for owner in before:
+            if owner.state is None:
+                self._forget(owner)
+                self._due_of.pop(owner.address, None)
+            else:
+                self._schedule(owner)
+
+    # ------------------------------------------------------------ owners
+
+    def owner(self, to: Address, message: Message) -> OwnerLike | None:
+        """Return who takes a message: the owner, one that the message opens, or the chat of a turn that is gone."""
+        owner = self.owners.get(to)
+        if owner is not None and owner.state is not None:
+            return owner
+        if to.kind == "turn":
+            return (
+                self._open(to, open_turn(to, self.at.policy, self.at.now_ms))
+                if isinstance(message, Opened)
+                else self._chat_of(to)
+            )
+        if to.kind == "channel":
+            return self._open(to, open_channel(to)) if isinstance(message, OPENS_CHANNEL) else None
+        return self._chat_of(to)
+
+    def _chat_of(self, address: Address) -> OwnerLike:
+        to = chat_at(address.chat)
+        return self.owners.get(to) or self._open(to, open_chat(to))
+
+    def _open(self, address: Address, state: Any) -> OwnerLike:  # noqa: ANN401 - one of three state types
+        owner = self._spawn(address, state, self)
+        self.owners[address] = owner
+        self._opened.append(owner)
+        self.chats += address.kind == "chat"
+        return owner
+
+    def _forget(self, owner: OwnerLike) -> None:
+        if self.owners.get(owner.address) is owner:
+            del self.owners[owner.address]
+            self.chats -= owner.address.kind == "chat"
+
+    def put(self, owner: OwnerLike, message: Message) -> None:
+        """Take a message into the FIFO."""
+        self.fifo.append((owner, message))
+
+    # ------------------------------------------------------------ deadlines
+
+    def _schedule(self, owner: OwnerLike) -> None:
+        due_ms, address = owner.due_ms, owner.address
+        known = self._due_of.get(address)
+        if due_ms == known:
+            return
+        if due_ms is None:
+            self._due_of.pop(address, None)
+            return
+        self._due_of[address] = due_ms
+        self._pushed += 1
+        heappush(self._dues, (due_ms, RANK[address.kind], self._pushed, address))
+
+    def next_due_ms(self) -> int | None:
+        """Return the earliest deadline of all owners."""
+        while self._dues and self._due_of.get(self._dues[0][3]) != self._dues[0][0]:
+            heappop(self._dues)
+        return self._dues[0][0] if self._dues else None
+
+    def take_due(self, now_ms: int) -> Body | None:
+        """Take the earliest deadline that came, as the body of a record; the owner checks it again."""
+        due_ms = self.next_due_ms()
+        if due_ms is None or due_ms > now_ms:
+            return None
+        address = heappop(self._dues)[3]
+        del self._due_of[address]
+        return Body(due=DueBody(address.chat, str(address)))
+
+    def forget_due(self, due: DueBody) -> None:
+        """A replayed deadline came: it is not pending any more."""
+        self._due_of.pop(Address.parse(due.chat, due.owner), None)
+
+    # ------------------------------------------------------------ confirmation
+
+    def _await_confirmation(self, run: Run, command: Command) -> None:
+        """Keep a command until it is confirmed; an ack is dropped at a crash, its caller is gone."""
+        if isinstance(command, Ack):
+            return
+        chat = command.chat
+        if self._pending_of.get(chat, 0) >= self.at.policy.limits.unconfirmed:
+            oldest = next(key for key, kept in self.pending.items() if kept.chat == chat)
+            run.signals.append(LimitReached(chat=chat, limit="unconfirmed"))
+            self.confirm(oldest)
+        self.pending[command.id] = command
+        self._pending_of[chat] = self._pending_of.get(chat, 0) + 1
+
+    def confirm(self, command_id: str) -> None:
+        """The command was handed over, or `perform` returned for it."""
+        command = self.pending.pop(command_id, None)
+        if command is not None:
+            left = self._pending_of[command.chat] - 1
+            if left:
+                self._pending_of[command.chat] = left
+            else:
+                del self._pending_of[command.chat]

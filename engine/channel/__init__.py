@@ -1,0 +1,1 @@
+"""The channel owner: order, retry, preview."""

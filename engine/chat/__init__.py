@@ -1,0 +1,1 @@
+"""The chat owner: ledger, attribution, sameness, anchor, wakes, directory."""

@@ -1,0 +1,90 @@
+"""The channels a chat knows: open, closed, inbound only, gone (RULES-answers, glossary; E22b, E23, A15).
+
+A push registers a channel lazily and closed; sending may use a closed channel, nothing here opens one. A bare
+id is resolved once, when a turn opens: to the one registered channel that answers to it, or not at all.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnkeeper.engine.chat.state import ChatState, Registered
+from turnkeeper.engine.events import ChannelRegistered, ServerRemoved
+from turnkeeper.engine.ids import ChannelRef
+from turnkeeper.engine.protocol import Draft
+from turnkeeper.engine.signals import LimitReached
+
+__all__ = ["lookup", "on_registered", "on_server_removed", "register_lazily", "resolved", "usable"]
+
+replace = msgspec.structs.replace
+ChatDraft = Draft[ChatState]
+
+
+def on_registered(draft: ChatDraft, event: ChannelRegistered) -> None:
+    """Take in what the host knows of a channel; the newest word counts."""
+    if not usable(draft, event.channel):
+        return
+    entry = Registered(event.channel, event.open, event.inbound_only, event.note or "")
+    draft.set(channels={**draft.state.channels, str(event.channel): entry})
+
+
+def register_lazily(draft: ChatDraft, channel: ChannelRef, *, open_: bool) -> None:
+    """Register a channel that something came from; a known one stays as it is."""
+    if channel.server is not None and str(channel) not in draft.state.channels and usable(draft, channel):
+        entry = Registered(channel, open_)
+        draft.set(channels={**draft.state.channels, str(channel): entry})
+
+
+def usable(draft: ChatDraft, channel: ChannelRef) -> bool:
+    """Say whether the chat can send there: its server is known, and `limits.channels_per_chat` allows it."""
+    state, limit = draft.state, draft.at.policy.limits.channels_per_chat
+    name = str(channel)
+    if channel.server is None:
+        return False
+    if name in state.places or name in state.channels:
+        known = True
+    else:
+        known = len(set(state.places) | set(state.channels)) < limit
+        if not known:
+            draft.signal(LimitReached(chat=state.chat, limit="channels_per_chat"))
+    if known and name not in state.places:
+        draft.set(places={**state.places, name: True})
+    return known
+
+
+def lookup(state: ChatState, channel: ChannelRef | None) -> Registered | None:
+    """Return what is known of a channel; a thread without an entry of its own counts as its channel."""
+    if channel is None:
+        return None
+    return state.channels.get(str(channel)) or state.channels.get(str(ChannelRef(channel.server, channel.id)))
+
+
+def resolved(state: ChatState, channel: ChannelRef | None) -> ChannelRef | None:
+    """Resolve a bare id to the one registered channel that answers to it; else leave it bare."""
+    if channel is None or channel.server is not None:
+        return channel
+    same = [
+        entry.ref
+        for entry in state.channels.values()
+        if (entry.ref.id, entry.ref.thread) == (channel.id, channel.thread)
+    ]
+    return same[0] if len(same) == 1 else channel
+
+
+def on_server_removed(draft: ChatDraft, event: ServerRemoved) -> None:
+    """Forget a server: its channels, an anchor and parked anchors there; its wakes lose their place."""
+    state = draft.state
+    gone = event.server
+    parked = state.parked
+    for key, held in state.parked.items():
+        if held.anchor.channel.server == gone:
+            parked = parked.drop(key)
+    wakes = tuple(
+        replace(wake, channel=None, message=None, participant=None)
+        if wake.channel is not None and wake.channel.server == gone
+        else wake
+        for wake in state.wakes
+    )
+    kept = {name: entry for name, entry in state.channels.items() if entry.ref.server != gone}
+    anchor = None if state.anchor is not None and state.anchor.channel.server == gone else state.anchor
+    draft.set(channels=kept, anchor=anchor, parked=parked, wakes=wakes)

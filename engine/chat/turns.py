@@ -1,0 +1,245 @@
+"""How a turn begins and goes on: its ledger entry, its pair, where its plain speech lands (RULES-answers d, g).
+
+The pair is decided here, once, at the first start: given by the host, or merged from the pending wakes, which
+are consumed either way. Where plain speech lands follows the locus order, and the agent is told when that is
+another place than the one last announced.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnkeeper.engine import commands
+from turnkeeper.engine.chat import calls, directory, ledger, wakes
+from turnkeeper.engine.chat.answer_tables import LOCUS, NOTICE, Locus, LocusFacts, Noticed, NoticeFacts
+from turnkeeper.engine.chat.state import ChatState, Input, TurnEntry, Waking, open_turns
+from turnkeeper.engine.events import InputFolded, InputSeen, SpeechMoved, TurnContinued, TurnOpened
+from turnkeeper.engine.ids import ChannelRef, turn_at
+from turnkeeper.engine.protocol import Answers, Draft, Opened, Quote, Read, SpeechShifted
+from turnkeeper.engine.signals import DuplicateTurn, LimitReached
+
+__all__ = ["on_continued", "on_folded", "on_opened", "on_seen", "on_speech_moved"]
+
+replace = msgspec.structs.replace
+ChatDraft = Draft[ChatState]
+
+
+def on_opened(draft: ChatDraft, event: TurnOpened) -> None:
+    """Open a turn, unless its id is or was one, or too many are open."""
+    state = draft.state
+    if _was_turn(state, event.turn_id):
+        draft.signal(DuplicateTurn(chat=state.chat, turn_id=event.turn_id))
+        return
+    if len(open_turns(state)) >= draft.at.policy.limits.open_turns:
+        draft.signal(LimitReached(chat=state.chat, turn_id=event.turn_id, limit="open_turns"))
+        return
+    subagent = event.source == "subagent" or state.ephemeral
+    source = "subagent" if subagent else event.source
+    answers, addressed, trigger = (Answers(), False, None) if subagent else _answers(draft, event)
+    speech = _locus(draft, trigger, subagent=subagent)
+    entry = TurnEntry(
+        event.turn_id,
+        source,
+        state.tick,
+        answers=answers,
+        speech=speech,
+        policy=draft.at.policy,
+        addressed=addressed,
+    )
+    draft.set(turns={**draft.state.turns, event.turn_id: entry})
+    if not subagent:
+        draft.set(last_refused=None)
+    known = draft.state.ledger.get(event.turn_id)
+    _write_primary(draft, event.turn_id, source, answers, known)
+    quote = known.quote if known is not None else Quote()
+    draft.tell(turn_at(state.chat, event.turn_id), Opened(source, answers, speech, quote, addressed))
+    if known is not None and known.seen:
+        draft.tell(turn_at(state.chat, event.turn_id), Read())
+    _announce(draft, event.turn_id, speech, subagent=subagent)
+
+
+def _was_turn(state: ChatState, turn_id: str) -> bool:
+    known = state.ledger.get(turn_id)
+    stone = state.tombstones.get(turn_id)
+    return turn_id in state.turns or (known is not None and known.is_turn) or (stone is not None and stone.is_turn)
+
+
+def _answers(draft: ChatDraft, event: TurnOpened) -> tuple[Answers, bool, ChannelRef | None]:
+    """Decide the pair: given by the host, or merged from the wakes; both consume them (M8)."""
+    taken = wakes.consume(draft)
+    if event.channel is None and event.message is None:
+        answers, addressed = wakes.merge(draft, taken)
+    else:
+        answers = Answers(event.channel, event.message, event.participant)
+        addressed = _addressed(taken, answers)
+    answers = replace(answers, channel=directory.resolved(draft.state, answers.channel))
+    return answers, addressed, answers.channel
+
+
+def _addressed(taken: tuple[Waking, ...], answers: Answers) -> bool:
+    """Say whether a given pair was addressed: by its own wake if there is one, else by any."""
+    own = [wake for wake in taken if wakes.is_for(wake, answers.channel, answers.message)]
+    return any(wake.addressed for wake in own or taken)
+
+
+def _locus(draft: ChatDraft, trigger: ChannelRef | None, *, subagent: bool) -> ChannelRef | None:
+    """Decide where plain speech lands (table LOCUS)."""
+    state, speech = draft.state, draft.at.policy.speech
+    woken = trigger is not None and trigger.server is not None
+    latest = speech.fallback == "latest-inbound" and state.anchor is not None
+    decision = LOCUS.decide(LocusFacts(subagent, state.home is not None, woken, speech.home is not None, latest))
+    draft.decided(decision)
+    match decision.verdict:
+        case Locus.HOME:
+            return state.home
+        case Locus.TRIGGER:
+            return trigger
+        case Locus.CONFIGURED:
+            return ChannelRef.parse(speech.home) if speech.home is not None else None
+        case Locus.ANCHOR:
+            return state.anchor.channel if state.anchor is not None else None
+        case Locus.NONE:
+            return None
+
+
+def _write_primary(draft: ChatDraft, turn_id: str, source: str, answers: Answers, known: Input | None) -> None:
+    """Ledger the turn's own input; a fold that became a turn keeps what is known of it."""
+    tick, now = draft.state.tick, draft.at.now_ms
+    if known is None:
+        entry = Input(
+            turn_id,
+            source,
+            now,
+            tick,
+            channel=answers.channel,
+            message=answers.message,
+            participant=answers.participant,
+            is_turn=True,
+        )
+    else:
+        state = known.state if known.state in {"seen", "answering"} else "written"
+        entry = replace(
+            known,
+            source=source,
+            written_ms=now,
+            tick=tick,
+            channel=answers.channel,
+            message=answers.message,
+            participant=answers.participant,
+            into=None,
+            state=state,
+            merged="",
+            is_turn=True,
+            check_ms=None,
+        )
+    ledger.write(draft, entry)
+
+
+def _announce(draft: ChatDraft, turn_id: str, speech: ChannelRef | None, *, subagent: bool) -> None:
+    """Tell the agent that its speech moved, if it did (table NOTICE)."""
+    state = draft.state
+    plain = draft.at.policy.speech.prose in {"locus", "hybrid"} and not subagent
+    known = directory.lookup(state, speech)
+    decision = NOTICE.decide(
+        NoticeFacts(
+            plain,
+            state.ever_announced,
+            state.announced == speech,
+            speech is not None,
+            known is not None and known.inbound_only,
+        )
+    )
+    draft.decided(decision)
+    if decision.verdict is Noticed.SILENT:
+        return
+    draft.set(announced=speech, ever_announced=True)
+    if decision.verdict is not Noticed.RECORD:
+        _notice(draft, turn_id, speech)
+
+
+def _notice(draft: ChatDraft, turn_id: str, speech: ChannelRef | None) -> None:
+    """Write the notice, in exactly these words."""
+    state = draft.state
+    known = directory.lookup(state, speech)
+    if speech is None:
+        kind, text = "none", NO_CHANNEL
+    elif known is not None and known.inbound_only:
+        kind, text = "conversation", f"[routing] The conversation is now in #{speech.id} {known.note}".rstrip()
+    else:
+        kind, text = "lands", f"[routing] Your plain speech now lands in #{speech.id}"
+    draft.command(
+        commands.Notice(chat=state.chat, turn_id=turn_id, kind=kind, text=text, channel=speech)  # type: ignore[arg-type]
+    )
+
+
+NO_CHANNEL = (
+    "[routing] Your plain speech currently has no channel — it stays in your archive. "
+    "Use an explicit send tool to reach a channel."
+)
+
+
+def on_continued(draft: ChatDraft, event: TurnContinued) -> None:
+    """Another start of the same turn: the pair stays, the pending wakes were read in it (M4)."""
+    turn = draft.state.turns.get(event.turn_id)
+    calls.broadcast_active(draft, "turn_continued")
+    if turn is None or turn.status != "open":
+        return
+    draft.set(turns={**draft.state.turns, turn.turn_id: replace(turn, tick=draft.state.tick)})
+    if turn.source != "subagent":
+        wakes.consume(draft)
+
+
+def on_folded(draft: ChatDraft, event: InputFolded) -> None:
+    """Ledger a follow-up that was injected into the running turn; an id that is known counts only if it was dropped."""
+    state = draft.state
+    known = state.ledger.get(event.turn_id)
+    if _was_turn(state, event.turn_id) or (known is not None and known.state != "dropped"):
+        draft.signal(DuplicateTurn(chat=state.chat, turn_id=event.turn_id, why="the id is ledgered already"))
+        return
+    into = event.into if event.into is not None else _live_turn(state)
+    host = state.turns.get(into or "")
+    waits = host is not None and host.status != "settled"
+    check_ms = None if waits else draft.at.now_ms + draft.at.policy.timers.drop_confirm_ms
+    entry = Input(
+        event.turn_id,
+        event.source,
+        draft.at.now_ms,
+        state.tick,
+        channel=event.channel,
+        message=event.message,
+        participant=event.participant,
+        into=into if host is not None else None,
+        quote=known.quote if known is not None else Quote(),
+        check_ms=check_ms,
+    )
+    ledger.write(draft, entry)
+
+
+def _live_turn(state: ChatState) -> str | None:
+    """Return the open turn last started or continued; a subagent's takes no follow-up."""
+    mine = [turn for turn in open_turns(state) if turn.source != "subagent"]
+    return max(mine, key=_started).turn_id if mine else None
+
+
+def _started(turn: TurnEntry) -> int:
+    return turn.tick
+
+
+def on_seen(draft: ChatDraft, event: InputSeen) -> None:
+    """The agent provably read this input."""
+    calls.broadcast_active(draft, "input_seen")
+    ledger.see(draft, event.turn_id)
+
+
+def on_speech_moved(draft: ChatDraft, event: SpeechMoved) -> None:
+    """Plain speech of an open turn lands elsewhere; what it answers does not change (D4, D5, G7, G8)."""
+    state = draft.state
+    turn = state.turns.get(event.turn_id)
+    if turn is None or turn.status != "open":
+        return
+    draft.set(turns={**state.turns, turn.turn_id: replace(turn, speech=event.channel)})
+    draft.tell(turn_at(state.chat, turn.turn_id), SpeechShifted(event.channel))
+    if draft.at.policy.speech.prose in {"locus", "hybrid"} and turn.source != "subagent":
+        draft.set(announced=event.channel, ever_announced=True)
+        if event.cause == "re_pin":
+            _notice(draft, turn.turn_id, event.channel)

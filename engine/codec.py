@@ -1,0 +1,132 @@
+"""The wire and the journal: msgpack of the vocabulary, typed on the way in, with a schema version.
+
+msgspec gives the types and checks them; msgpack writes and reads the bytes. A frame is what is committed at
+once: a marker, the schema version, a crc32 of the payload, and the payload, an array of records.
+"""
+
+from __future__ import annotations
+
+import difflib
+from struct import Struct as Layout
+from struct import error as LayoutError
+from typing import TYPE_CHECKING, Any, TypeVar
+from zlib import crc32
+
+import msgpack
+import msgspec
+
+from turnkeeper.engine.commands import Command
+from turnkeeper.engine.errors import DecodeError, SchemaTooNew
+from turnkeeper.engine.events import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "SCHEMA",
+    "decode",
+    "digest",
+    "encode",
+    "event_from",
+    "frame_of",
+    "payload_of",
+]
+
+SCHEMA = 1
+"""Grows when older readers could misread a frame; fields that are only added do not."""
+MARK = b"TK"
+HEAD = Layout(">2sHI")
+T = TypeVar("T")
+
+
+def encode(value: object) -> bytes:
+    """Write a message, state or record as msgpack."""
+    plain = msgspec.to_builtins(value)
+    packed: bytes = msgpack.packb(plain, use_bin_type=True, unicode_errors="surrogatepass")
+    return packed
+
+
+def _unpack(data: bytes) -> object:
+    try:
+        return msgpack.unpackb(data, strict_map_key=True, unicode_errors="surrogatepass")
+    except (ValueError, msgpack.UnpackException, RecursionError) as error:
+        raise DecodeError(
+            f"{len(data)} bytes are no msgpack ({type(error).__name__}); the data is cut or damaged"
+        ) from error
+
+
+def decode(data: bytes, kind: type[T]) -> T:
+    """Read what `encode` wrote, as the given type.
+
+    Raises:
+        DecodeError: the bytes are no msgpack, or a field has another type; the text names the field's path.
+
+    """
+    try:
+        return msgspec.convert(_unpack(data), type=kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise DecodeError(f"{error}") from error
+
+
+def digest(commands: Sequence[Command]) -> int:
+    """Return the crc32 of commands as written on the wire; 0 for none."""
+    return crc32(b"".join(map(encode, commands)))
+
+
+def frame_of(records: Sequence[bytes]) -> bytes:
+    """Join encoded records into one frame."""
+    packer: Any = msgpack.Packer()
+    payload = packer.pack_array_header(len(records)) + b"".join(records)
+    return HEAD.pack(MARK, SCHEMA, crc32(payload)) + payload
+
+
+def payload_of(frame: bytes) -> bytes:
+    """Return the payload of a frame, an array of records.
+
+    Raises:
+        SchemaTooNew: a newer version wrote it.
+        DecodeError: it is cut, damaged, or no frame.
+
+    """
+    try:
+        mark, schema, checksum = HEAD.unpack_from(frame)
+    except LayoutError as error:
+        raise DecodeError(f"a frame of {len(frame)} bytes is cut; at least {HEAD.size} are needed") from error
+    if mark != MARK:
+        raise DecodeError(f"{mark!r} begins no frame; expected {MARK!r}")
+    if schema > SCHEMA:
+        raise SchemaTooNew(
+            f"the frame has schema {schema}, this version reads up to {SCHEMA}; export it with the newer version"
+        )
+    payload = frame[HEAD.size :]
+    if crc32(payload) != checksum:
+        raise DecodeError(f"a frame of {len(payload)} bytes does not match its checksum; it is damaged")
+    return payload
+
+
+def event_from(raw: Mapping[str, object]) -> Event:
+    """Read an event from a mapping, strictly: unknown fields are errors, with the nearest known name.
+
+    Raises:
+        DecodeError: the type or a field is unknown, missing, or of another type.
+
+    """
+    tag = raw.get("type")
+    kind = EVENT_TYPES.get(tag) if isinstance(tag, str) else None
+    if kind is None:
+        raise DecodeError(f"{tag!r} is no event; {_nearest(str(tag), EVENT_TYPES)}")
+    for name in raw:
+        if name != "type" and name not in kind.__struct_fields__:
+            raise DecodeError(f"{tag}.{name} is no field; {_nearest(name, dict.fromkeys(kind.__struct_fields__))}")
+    try:
+        return msgspec.convert(raw, type=kind)  # type: ignore[no-any-return]
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"{tag}: {error}") from error
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
+EVENT_TYPES: dict[str, Any] = {kind.__struct_config__.tag: kind for kind in Event.__args__}

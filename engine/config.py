@@ -1,0 +1,363 @@
+"""The settings: one TOML file, every key typed, bounded and described (CONFIG.md).
+
+`Config` is what a host writes; `Policy` is the part that steps read, passed to them as an argument. A
+policy is data: it is journaled when the engine starts and at each reload, and a replay takes it from there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, field
+
+from turnkeeper.engine.errors import ConfigError
+from turnkeeper.engine.ids import ChannelRef
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Config", "Policy", "as_policy", "example_toml", "load_config"]
+
+DAY_MS = 86_400_000
+
+
+def _ms(meaning: str, *, least: int = 0, most: int = 30 * DAY_MS) -> Meta:
+    return Meta(ge=least, le=most, description=meaning)
+
+
+def _count(meaning: str, *, least: int = 0, most: int = 10_000_000) -> Meta:
+    return Meta(ge=least, le=most, description=meaning)
+
+
+def _about(meaning: str) -> Meta:
+    return Meta(description=meaning)
+
+
+class Section(msgspec.Struct, frozen=True, gc=False):
+    """A table of the TOML file."""
+
+
+class Attribution(Section, frozen=True, gc=False):
+    """Who owns a reply."""
+
+    fold_proof: Annotated[
+        Literal["consumed", "off"],
+        _about('"consumed": a fold\'s reply that names one open turn belongs to it; "off": never (for comparison)'),
+    ] = "consumed"
+
+
+class Timers(Section, frozen=True, gc=False):
+    """When a turn ends."""
+
+    stop_grace_ms: Annotated[int, _ms("between Stop and the turn's end")] = 2000
+    quiet_ms: Annotated[int, _ms("silence that ends an answered turn")] = 18000
+    retry_grace_ms: Annotated[int, _ms("for the agent's own retry of a failed final")] = 5000
+    interrupt_grace_ms: Annotated[int, _ms("between an interrupt and the end of the turns it stopped")] = 5000
+    drop_confirm_ms: Annotated[int, _ms("until an unseen fold is judged")] = 20000
+    turn_idle_ms: Annotated[int, _ms("a turn without any activity ends", least=1)] = 600_000
+    turn_max_ms: Annotated[int, _ms("no turn lives longer", least=1)] = 5_400_000
+    question_max_ms: Annotated[int, _ms("an open question holds the clocks no longer")] = DAY_MS
+
+
+class Finalize(Section, frozen=True, gc=False):
+    """What the end of a turn sends."""
+
+    without_stop: Annotated[
+        bool, _about("the host has no Stop hook: a final reply alone arms the quiet window (set quiet_ms to 2000)")
+    ] = False
+    final_reply: Annotated[
+        Literal["authoritative", "rescue-different"],
+        _about('"rescue-different": a differing Stop text is sent although a final reply was delivered'),
+    ] = "authoritative"
+
+
+class Delivery(Section, frozen=True, gc=False):
+    """How a channel sends."""
+
+    retries: Annotated[int, _count("of transient failures; 0 leaves them to the agent", most=100)] = 4
+    backoff_ms: Annotated[
+        tuple[Annotated[int, Meta(ge=0, le=DAY_MS)], ...],
+        Meta(min_length=1, description="wait before each retry; the last repeats"),
+    ] = (1000, 5000, 25000, 120_000)
+    jitter_percent: Annotated[int, _count("of the back-off, from crc32 of (delivery, attempt)", most=100)] = 20
+    settle_timeout_ms: Annotated[int, _ms("per attempt, from hand-over; then it is unknown; 0: no bound")] = 60000
+    queue_timeout_ms: Annotated[int, _ms("waiting in a channel's queue; then it failed", least=1)] = 600_000
+    on_unknown: Annotated[
+        Literal["assume-sent", "resend"], _about("what an unknown outcome counts as when nobody can reconcile")
+    ] = "assume-sent"
+    concurrency: Annotated[int, _count("`perform` calls at once", least=1, most=10_000)] = 32
+
+
+class Dedup(Section, frozen=True, gc=False):
+    """When a repeat is the same answer."""
+
+    window_ms: Annotated[int, _ms("the same content of one turn is replayed this long")] = 60000
+
+
+class Refusal(Section, frozen=True, gc=False):
+    """What a refusal does."""
+
+    auto_rewind: Annotated[bool, _about("remove the refused exchange and run again")] = False
+    max_rewinds: Annotated[int, _count("rewinds in one episode", least=1, most=10)] = 3
+    mark: Annotated[str, _about("what `react.mark` carries; the host maps it to its emoji")] = "refused"
+
+
+class Breaker(Section, frozen=True, gc=False):
+    """The poison-history breaker."""
+
+    enabled: Annotated[bool, _about("rewind when the history itself is rejected again and again")] = True
+    failures: Annotated[int, _count("failed turns in a row before the first rewind", least=1)] = 3
+    max_rewinds: Annotated[int, _count("rewinds until a turn succeeds", least=1, most=10)] = 3
+
+
+class Speech(Section, frozen=True, gc=False):
+    """Where plain speech lands."""
+
+    prose: Annotated[
+        Literal["locus", "hybrid", "explicit", "disabled"], _about("how plain text leaves: see docs/rules")
+    ] = "locus"
+    fallback: Annotated[
+        Literal["none", "latest-inbound"],
+        _about('"latest-inbound": a turn with no place of its own speaks where the newest message came from'),
+    ] = "none"
+    home: Annotated[str | None, _about("`server/id`: where a turn with no trigger speaks")] = None
+
+
+class InboundRules(Section, frozen=True, gc=False):
+    """What is remembered of what came in."""
+
+    receipt_window_ms: Annotated[int, _ms("occurrences and parked anchors", least=1)] = 3_600_000
+
+
+class TranscriptRules(Section, frozen=True, gc=False):
+    """What the prompt view drops."""
+
+    fallback: Annotated[
+        Literal["cover", "identical", "text"], _about("how far content tells a receipt whose marks are gone")
+    ] = "cover"
+    standalone: Annotated[
+        Literal["hide", "context"], _about('"context": shows a receipt without an original once, as labelled context')
+    ] = "hide"
+
+
+class Limits(Section, frozen=True, gc=False):
+    """Every bound; each tells when it decides."""
+
+    ledger: Annotated[int, _count("inputs of a chat", least=1)] = 256
+    tombstones: Annotated[int, _count("ids of inputs that left the ledger")] = 4096
+    calls: Annotated[int, _count("tool calls remembered by id", least=1)] = 1024
+    contents: Annotated[int, _count("answers remembered by content", least=1)] = 1024
+    calls_per_s: Annotated[int, _count("tool calls a second", least=1)] = 5
+    calls_burst: Annotated[int, _count("tool calls at once", least=1)] = 20
+    open_turns: Annotated[int, _count("open turns of a chat", least=1)] = 50
+    settled_turns: Annotated[int, _count("settled turns kept visible")] = 64
+    previews_per_turn: Annotated[int, _count("snapshots of one turn")] = 200
+    wakes: Annotated[int, _count("pending wakes", least=1)] = 256
+    parked: Annotated[int, _count("parked anchors", least=1)] = 256
+    occurrences: Annotated[int, _count("inbound occurrences remembered", least=1)] = 4096
+    outbox: Annotated[int, _count("operations waiting in one channel", least=1)] = 256
+    deliveries: Annotated[int, _count("deliveries whose channel is remembered", least=1)] = 1024
+    receipts: Annotated[int, _count("receipts of a chat", least=1)] = 65536
+    unconfirmed: Annotated[int, _count("commands whose `perform` has not returned", least=1)] = 4096
+    waiters: Annotated[int, _count("callers waiting for an outcome, in the engine", least=1)] = 65536
+    dead_letters: Annotated[int, _count("events set aside, in the engine", least=1)] = 1024
+    chats: Annotated[int, _count("chats, in the engine", least=1, most=100_000_000)] = 1_000_000
+    channels_per_chat: Annotated[int, _count("channels of a chat", least=1)] = 256
+    consumed_ids: Annotated[int, _count("length of consumed_turn_ids", least=1)] = 64
+    text_bytes: Annotated[int, _count("length of a text in bytes of UTF-8", least=1, most=1 << 28)] = 1_048_576
+    json_depth: Annotated[int, _count("nesting of what a model wrote", least=1, most=64)] = 32
+    ingress_high: Annotated[int, _count("events waiting before `post` refuses", least=1)] = 65536
+    ingress_low: Annotated[int, _count("events waiting before `post` admits again")] = 49152
+
+
+class JournalSettings(Section, frozen=True, gc=False):
+    """Where the memory lies."""
+
+    kind: Annotated[
+        Literal["memory", "sqlite"] | None, _about('"memory" or "sqlite"; absent: sqlite where a path is given')
+    ] = None
+    path: Annotated[str | None, _about("the journal's file")] = None
+    sync: Annotated[Literal["full", "normal"], _about('"normal" may lose the tail at a power cut, and says so')] = (
+        "full"
+    )
+    linger_ms: Annotated[int, _ms("how long a commit waits for company", most=1000)] = 1
+    snapshot_every_events: Annotated[int, _count("bounds the replay", least=1)] = 10000
+    retain_days: Annotated[int, _count("history kept", least=1)] = 30
+
+
+class RecoverySettings(Section, frozen=True, gc=False):
+    """What a restart sends."""
+
+    max_age_ms: Annotated[int, _ms("an older unsent answer is not sent but told")] = 3_600_000
+    resend_per_s: Annotated[int, _count("unsent answers a second after a restart", least=1)] = 5
+
+
+class MetricsSettings(Section, frozen=True, gc=False):
+    """For hosts without an exporter."""
+
+    addr: Annotated[str | None, _about("`host:port` to serve GET /metrics on")] = None
+
+
+class InvariantSettings(Section, frozen=True, gc=False):
+    """Checks in production."""
+
+    live: Annotated[bool, _about("the cheap predicates run on every event")] = True
+
+
+class Config(msgspec.Struct, frozen=True, gc=False):
+    """Everything a host can set."""
+
+    attribution: Attribution = field(default_factory=Attribution)
+    timers: Timers = field(default_factory=Timers)
+    finalize: Finalize = field(default_factory=Finalize)
+    delivery: Delivery = field(default_factory=Delivery)
+    dedup: Dedup = field(default_factory=Dedup)
+    refusal: Refusal = field(default_factory=Refusal)
+    breaker: Breaker = field(default_factory=Breaker)
+    speech: Speech = field(default_factory=Speech)
+    inbound: InboundRules = field(default_factory=InboundRules)
+    transcript: TranscriptRules = field(default_factory=TranscriptRules)
+    limits: Limits = field(default_factory=Limits)
+    journal: JournalSettings = field(default_factory=JournalSettings)
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    invariants: InvariantSettings = field(default_factory=InvariantSettings)
+
+
+class Policy(msgspec.Struct, frozen=True, gc=False):
+    """The settings that decide, as steps read them; a turn keeps the one it opened with."""
+
+    attribution: Attribution = field(default_factory=Attribution)
+    timers: Timers = field(default_factory=Timers)
+    finalize: Finalize = field(default_factory=Finalize)
+    delivery: Delivery = field(default_factory=Delivery)
+    dedup: Dedup = field(default_factory=Dedup)
+    refusal: Refusal = field(default_factory=Refusal)
+    breaker: Breaker = field(default_factory=Breaker)
+    speech: Speech = field(default_factory=Speech)
+    inbound: InboundRules = field(default_factory=InboundRules)
+    limits: Limits = field(default_factory=Limits)
+    recovery: RecoverySettings = field(default_factory=RecoverySettings)
+    reconciles: bool = False
+    """The gateway can say whether a delivery arrived."""
+
+
+def as_policy(config: Config, *, reconciles: bool = False) -> Policy:
+    """Take the deciding part out of a configuration."""
+    names = [name for name in Policy.__struct_fields__ if name != "reconciles"]
+    return Policy(**{name: getattr(config, name) for name in names}, reconciles=reconciles)
+
+
+def load_config(source: Config | Mapping[str, object] | str | Path) -> Config:
+    """Read a configuration: a `Config`, a mapping in the file's shape, or the path of a TOML file.
+
+    Raises:
+        ConfigError: the file cannot be read, a key is unknown, or a value is not allowed; the text gives
+            file, key path, what was found, what is allowed and, for a key, the nearest known name.
+
+    """
+    if isinstance(source, Config):
+        return source
+    if isinstance(source, str | Path):
+        return _read(_parsed(Path(source)), str(source))
+    return _read(source, "config")
+
+
+def _parsed(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give the path of a TOML file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is no TOML ({error}); see config.example.toml") from error
+
+
+def _read(raw: Mapping[str, object], where: str) -> Config:
+    sections: dict[str, object] = {}
+    kinds = {f.name: f.type for f in msgspec.structs.fields(Config)}
+    for name, values in raw.items():
+        if name not in kinds:
+            raise ConfigError(f"{where}: {name} is no section; {_nearest(name, kinds)}")
+        if not _is_table(values):
+            raise ConfigError(f"{where}: {name} is {values!r}; expected a table of settings, [{name}]")
+        sections[name] = _section(kinds[name], values, where, name)
+    config = Config(**sections)  # type: ignore[arg-type]  # each value was converted to its section's type
+    if config.limits.ingress_low > config.limits.ingress_high:
+        raise ConfigError(
+            f"{where}: limits.ingress_low is {config.limits.ingress_low}; "
+            f"expected at most limits.ingress_high, {config.limits.ingress_high}"
+        )
+    if config.speech.home is not None:
+        _home(config.speech.home, where)
+    return config
+
+
+def _is_table(values: object) -> bool:
+    return isinstance(values, dict) or hasattr(values, "items")
+
+
+def _home(home: str, where: str) -> None:
+    try:
+        ChannelRef.parse(home)
+    except ValueError as error:
+        raise ConfigError(f"{where}: speech.home is {home!r}; {error}") from error
+
+
+def _section(kind: type[Section], values: Mapping[str, object], where: str, name: str) -> Section:  # type: ignore[misc]
+    fields = {f.name: f for f in msgspec.structs.fields(kind)}
+    read: dict[str, object] = {}
+    for key, value in values.items():
+        if key not in fields:
+            raise ConfigError(f"{where}: {name}.{key} is no setting; {_nearest(key, fields)}")
+        try:
+            read[key] = msgspec.convert(value, type=fields[key].type)
+        except msgspec.ValidationError as error:
+            expected = allowed(fields[key].type)
+            raise ConfigError(f"{where}: {name}.{key} is {value!r}; expected {expected}") from error
+    return kind(**read)
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+
+
+def allowed(kind: object) -> str:
+    """Say in words what a setting may be, from its type."""
+    base, meta = (get_args(kind)[0], get_args(kind)[1]) if get_origin(kind) is Annotated else (kind, None)
+    if base is bool:
+        return "true or false"
+    if base is int and meta is not None:
+        return f"an integer from {meta.ge} to {meta.le}"
+    if get_origin(base) is tuple:
+        return "a list of integers, at least one, each 0 or more"
+    literals = [value for part in (base, *get_args(base)) if get_origin(part) is Literal for value in get_args(part)]
+    if literals:
+        return "one of " + ", ".join(f'"{value}"' for value in literals)
+    return "a text"
+
+
+def example_toml() -> str:
+    """Write every setting with its default and meaning: the text of `config.example.toml`."""
+    lines = ["# Every setting of turnkeeper with its default. Milliseconds end in _ms. Unknown keys are errors.", ""]
+    for section in msgspec.structs.fields(Config):
+        lines.append(f"[{section.name}]  # {(section.type.__doc__ or '').strip()}")
+        for setting in msgspec.structs.fields(section.type):
+            meta = get_args(setting.type)[-1]
+            lines.append(f"# {meta.description}: {allowed(setting.type)}")
+            value = setting.default
+            lines.append(f"# {setting.name} =" if value is None else f"{setting.name} = {_toml(value)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,1 @@
+"""Scenarios, replay and a simulated platform; public, for hosts' own tests."""

@@ -1,0 +1,85 @@
+"""Rebuilding a cell from its journal: the same records through the same rules (ARCHITECTURE, principle 7).
+
+A replay takes policy and time from the records alone, counts no metrics and emits nothing. Records that were
+set aside are skipped for ever. A record whose commands differ from those it led to was decided by other
+rules: that is told, and what was emitted then stays what was emitted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from turnkeeper.engine import codec
+from turnkeeper.engine.events import Settled
+from turnkeeper.engine.journal import RULES, Body, Record, decode_frame
+from turnkeeper.engine.signals import DigestDiffers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from turnkeeper.engine.cell import Cell, Run
+    from turnkeeper.engine.commands import Reconcile
+    from turnkeeper.engine.ports import Reconciliation
+
+__all__ = ["Replayed", "answer_to", "record_of", "replay"]
+
+
+class Replayed(msgspec.Struct):
+    """What a replay found."""
+
+    records: int = 0
+    events: int = 0
+    seq: int = 0
+    """The last one."""
+    at_ms: int = 0
+    differs: list[DigestDiffers] = []
+
+
+def record_of(seq: int, at_ms: int, body: Body, run: Run) -> Record:
+    """Return the record of what was just run."""
+    outcome = "ok" if run.error is None else "set_aside"
+    return Record(seq, at_ms, RULES, body, outcome, codec.digest(run.commands))  # type: ignore[arg-type]
+
+
+def replay(cell: Cell, frames: Iterable[bytes]) -> Replayed:
+    """Run every committed record through the cell.
+
+    Raises:
+        DecodeError: a frame is damaged.
+        SchemaTooNew: a newer version wrote it.
+
+    """
+    found = Replayed(differs=[])
+    for frame in frames:
+        for record in decode_frame(frame):
+            found.records += 1
+            found.events += record.body.event is not None
+            found.seq, found.at_ms = record.seq, record.at_ms
+            if record.outcome == "set_aside":
+                continue
+            due = record.body.due
+            if due is not None:
+                cell.forget_due(due)
+            run = cell.apply(record.body, record.at_ms, record.seq)
+            if codec.digest(run.commands) != record.digest:
+                found.differs.append(DigestDiffers(chat=_chat(record.body), seq=record.seq))
+    return found
+
+
+def _chat(body: Body) -> str:
+    if body.event is not None:
+        return body.event.chat
+    return body.due.chat if body.due is not None else ""
+
+
+def answer_to(asked: Reconcile, answer: Reconciliation) -> Settled:
+    """Return the settlement that a gateway's answer to `reconcile` stands for."""
+    if answer == "sent":
+        return Settled(asked.chat, asked.delivery, "sent", channel=asked.channel, attempt=asked.attempt)
+    if answer == "not_sent":
+        return Settled(
+            asked.chat, asked.delivery, "failed", channel=asked.channel, attempt=asked.attempt, reason="not_sent"
+        )
+    return Settled(asked.chat, asked.delivery, "unknown", channel=asked.channel, attempt=asked.attempt)

@@ -1,0 +1,1 @@
+"""The turn owner: pair, quote, record, and how a turn ends."""
