@@ -1,0 +1,102 @@
+"""Looking into a chat: what its owners know, as plain values, ids and counts only, never text.
+
+The paths are those of PROTOCOL's `state` step: `anchor`, `wakes`, `turns.<id>.status`, `inputs.<id>.state`,
+`channels.<ref>.open`, `receipts`. A settled turn stays visible while `limits.settled_turns` allows it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from turnkeeper.engine.channel.state import ChannelState
+from turnkeeper.engine.chat.state import ChatState, Input, Registered, TurnEntry
+from turnkeeper.engine.ids import chat_at
+from turnkeeper.engine.turn.state import TurnState
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.cell import Cell
+
+__all__ = ["inspect_chat", "queued"]
+
+
+def inspect_chat(cell: Cell, chat: str) -> dict[str, Any]:
+    """Return what is known of a chat; an empty map for a chat that does not exist."""
+    owner = cell.owners.get(chat_at(chat))
+    if owner is None:
+        return {}
+    state: ChatState = owner.state
+    turns = _states(cell, chat, TurnState)
+    channels = _states(cell, chat, ChannelState)
+    anchor = state.anchor
+    return {
+        "chat": chat,
+        "home": None if state.home is None else str(state.home),
+        "ephemeral": state.ephemeral,
+        "quiesced": state.quiesced,
+        "anchor": None if anchor is None else {"channel": str(anchor.channel), "message": anchor.message},
+        "wakes": len(state.wakes),
+        "turns": {key: _turn(entry, turns.get(key)) for key, entry in state.turns.items()},
+        "inputs": {key: _input(entry) for key, entry in state.ledger.items()},
+        "channels": _channels(state, channels),
+        "receipts": sum(len(one.receipts) for one in channels.values()),
+    }
+
+
+def queued(cell: Cell, chat: str) -> list[str]:
+    """List the deliveries that wait or are out in the channels of a chat."""
+    found: list[str] = []
+    for state in _states(cell, chat, ChannelState).values():
+        items = (state.out, *state.queue) if state.out is not None else state.queue
+        found += [item.delivery for item in items if item is not None]
+        found += state.loose
+    return found
+
+
+def _states(cell: Cell, chat: str, kind: type) -> dict[str, Any]:
+    mine = (owner for owner in tuple(cell.owners.values()) if owner.address.chat == chat)
+    return {owner.address.key: owner.state for owner in mine if isinstance(owner.state, kind)}
+
+
+def _turn(entry: TurnEntry, state: TurnState | None) -> dict[str, Any]:
+    return {
+        "status": "settled" if entry.status == "settled" else "open" if entry.status == "open" else "settling",
+        "source": entry.source,
+        "outcome": entry.outcome or None,
+        "replies": entry.replies,
+        "in_flight": len(state.flights) if state is not None else 0,
+        "channel": None if entry.answers.channel is None else str(entry.answers.channel),
+        "message": entry.answers.message,
+        "speech": None if entry.speech is None else str(entry.speech),
+        "quote": None if state is None else state.quote.state,
+        "seen": state is not None and state.seen,
+        "ends": None if state is None else state.ending,
+        "questions": 0 if state is None else len(state.questions),
+    }
+
+
+def _input(entry: Input) -> dict[str, Any]:
+    return {
+        "state": entry.state,
+        "source": entry.source,
+        "into": entry.into,
+        "merged": entry.merged or None,
+        "quote": entry.quote.state,
+    }
+
+
+def _channels(state: ChatState, owned: dict[str, ChannelState]) -> dict[str, Any]:
+    names = dict.fromkeys([*state.channels, *owned])
+    return {name: _channel(state.channels.get(name), owned.get(name)) for name in names}
+
+
+def _channel(known: Registered | None, state: ChannelState | None) -> dict[str, Any]:
+    return {
+        "open": known is not None and known.open,
+        "inbound_only": known is not None and known.inbound_only,
+        "queue": 0 if state is None else len(state.queue),
+        "out": None if state is None or state.out is None else state.out.delivery,
+        "phase": None if state is None or state.out is None else state.out.phase,
+        "preview": None if state is None or state.preview is None else state.preview.turn_id,
+        "unknown": 0 if state is None else len(state.unknown),
+        "receipts": 0 if state is None else len(state.receipts),
+    }
