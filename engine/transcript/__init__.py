@@ -1,0 +1,1 @@
+"""The transcript library: receipts never enter the prompt."""
