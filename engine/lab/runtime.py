@@ -1,0 +1,195 @@
+"""What runs a scenario: the cell alone, or the whole engine; both behind one small face.
+
+`CellRuntime` does by hand what the running system does with threads: sequence, record, release, hand over.
+The runtime over actors lives beside the engine's face (`turnkeeper.actors.runtime`), and passes the same
+scenarios; whatever differs between the two is a fault of ours.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from turnkeeper.engine import inspection
+from turnkeeper.engine.cell import Cell, Run
+from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Reconcile, Send
+from turnkeeper.engine.config import Config, as_policy
+from turnkeeper.engine.journal import Body, DoneBody, HandedBody, MemoryJournal, Record, RecoveredBody, encode_frame
+from turnkeeper.engine.recovery import Replayed, answer_to, record_of, replay
+from turnkeeper.engine.signals import Recovered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from turnkeeper.engine.events import Event
+    from turnkeeper.engine.lab.clock import VirtualClock
+    from turnkeeper.engine.lab.platform import Platform
+
+__all__ = ["CellRuntime", "Observer", "Runtime", "RuntimeMaker"]
+
+Observer = "Callable[[Record, Run], None]"
+"""Told of every live run, never of a replay."""
+
+
+class Runtime(Protocol):
+    """Something that events can be posted to, with a clock that is moved by hand."""
+
+    name: str
+
+    def start(self, config: Config, *, reconciles: bool) -> None:
+        """Recover from the journal and go on; the first start finds an empty one."""
+        ...
+
+    def post(self, event: Event) -> None:
+        """Take an event and run to quiescence, without moving the clock; settlements are not waited for."""
+        ...
+
+    def quiesce(self) -> None:
+        """Fire what is due now, and run to quiescence."""
+        ...
+
+    def next_due_ms(self) -> int | None:
+        """Return the next deadline."""
+        ...
+
+    def reload(self, config: Config) -> None:
+        """Apply another configuration."""
+        ...
+
+    def crash(self) -> None:
+        """Drop everything but the journal's bytes."""
+        ...
+
+    def stop(self) -> None:
+        """End in good order."""
+        ...
+
+    def inspect(self, chat: str) -> dict[str, Any]:
+        """Look into a chat."""
+        ...
+
+    def queued(self, chat: str) -> list[str]:
+        """List the deliveries that wait or are out."""
+        ...
+
+
+class RuntimeMaker(Protocol):
+    """Makes a runtime for one scenario."""
+
+    def __call__(self, clock: VirtualClock, platform: Platform, observe: Callable[[Record, Run], None], /) -> Runtime:
+        """Make it; it starts with an empty journal."""
+        ...
+
+
+class CellRuntime:
+    """The plain cell: one thread, no actors, every state checked to be unchanged by its steps."""
+
+    name = "cell"
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        platform: Platform,
+        observe: Callable[[Record, Run], None],
+        *,
+        paranoid: bool = True,
+    ) -> None:
+        self.journal = MemoryJournal()
+        self.cell = Cell(paranoid=paranoid)
+        self.replayed = Replayed(differs=[])
+        self._clock = clock
+        self._platform = platform
+        self._observe = observe
+        self._paranoid = paranoid
+        self._reconciles = False
+        self._seq = 0
+        self._released: deque[Command] = deque()
+
+    def start(self, config: Config, *, reconciles: bool) -> None:
+        """Replay the journal, journal the policy, and release again what nobody confirmed."""
+        self._reconciles = reconciles
+        self.cell = Cell(paranoid=self._paranoid)
+        self.replayed = replay(self.cell, self.journal.load())
+        self._seq = self.replayed.seq
+        waiting = tuple(self.cell.pending.values())
+        self._run(Body(configured=as_policy(config, reconciles=reconciles)))
+        if self.replayed.records:
+            down_ms = max(0, self._clock.now_ms() - self.replayed.at_ms)
+            self._released.extend(waiting)
+            self._run(Body(recovered=RecoveredBody(down_ms)), self._found(down_ms))
+        self._release()
+        self.quiesce()
+
+    def _found(self, down_ms: int) -> Recovered:
+        chats = {owner.address.chat for owner in self.cell.owners.values()}
+        turns = sum(owner.address.kind == "turn" for owner in self.cell.owners.values())
+        return Recovered(events=self.replayed.events, chats=len(chats), open_turns=turns, unknown=0, down_ms=down_ms)
+
+    def post(self, event: Event) -> None:
+        """Run the event, hand over what it commands, then fire what is due now."""
+        self._run(Body(event=event))
+        self._release()
+        self.quiesce()
+
+    def quiesce(self) -> None:
+        """Fire every deadline that came."""
+        while (body := self.cell.take_due(self._clock.now_ms())) is not None:
+            self._run(body)
+            self._release()
+
+    def _run(self, body: Body, *also: Recovered) -> Run:
+        self._seq += 1
+        now_ms = self._clock.now_ms()
+        run = self.cell.apply(body, now_ms, self._seq)
+        run.signals.extend(also)
+        record = record_of(self._seq, now_ms, body, run)
+        self.journal.append(encode_frame([record]), _committed)
+        self._observe(record, run)
+        self._released.extend(run.commands)
+        return run
+
+    def _release(self) -> None:
+        """Hand over what was commanded, in order, each under its own verdict."""
+        while self._released:
+            self._hand_over(self._released.popleft())
+
+    def _hand_over(self, command: Command) -> None:
+        if isinstance(command, Send | Edit | Preview | React):
+            run = self._run(Body(handed=HandedBody(command.id, command.delivery, command.attempt)))
+            if run.go:
+                self._platform.perform(command)
+            return
+        self._platform.perform(command)
+        if isinstance(command, Reconcile):
+            answer = self._platform.reconcile(command.delivery)
+            self._run(Body(event=answer_to(command, answer)))
+        if not isinstance(command, Ack):
+            self._run(Body(done=DoneBody(command.id)))
+
+    def next_due_ms(self) -> int | None:
+        """Return the next deadline of the cell."""
+        return self.cell.next_due_ms()
+
+    def reload(self, config: Config) -> None:
+        """Journal another policy."""
+        self._run(Body(configured=as_policy(config, reconciles=self._reconciles)))
+
+    def crash(self) -> None:
+        """Keep the journal's bytes alone."""
+        self.journal = MemoryJournal(self.journal.frames)
+        self._released.clear()
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+    def inspect(self, chat: str) -> dict[str, Any]:
+        """Look into a chat."""
+        return inspection.inspect_chat(self.cell, chat)
+
+    def queued(self, chat: str) -> list[str]:
+        """List the deliveries that wait or are out."""
+        return inspection.queued(self.cell, chat)
+
+
+def _committed(error: BaseException | None) -> None:
+    """Memory never fails."""
