@@ -120,7 +120,7 @@ class Run(msgspec.Struct):
     commands: list[Command] = []
     signals: list[Signal] = []
     counts: list[Count] = []
-    rows: list[Decision[object]] = []  # type: ignore[type-arg]
+    rows: list[Decision[object]] = []
     steps: int = 0
     go: bool = False
     """The verdict on a hand-over."""

@@ -7,8 +7,7 @@ once: a marker, the schema version, a crc32 of the payload, and the payload, an 
 from __future__ import annotations
 
 import difflib
-from struct import Struct as Layout
-from struct import error as LayoutError
+import struct
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
@@ -35,7 +34,7 @@ __all__ = [
 SCHEMA = 1
 """Grows when older readers could misread a frame; fields that are only added do not."""
 MARK = b"TK"
-HEAD = Layout(">2sHI")
+HEAD = struct.Struct(">2sHI")
 T = TypeVar("T")
 
 
@@ -76,8 +75,9 @@ def digest(commands: Sequence[Command]) -> int:
 def frame_of(records: Sequence[bytes]) -> bytes:
     """Join encoded records into one frame."""
     packer: Any = msgpack.Packer()
-    payload = packer.pack_array_header(len(records)) + b"".join(records)
-    return HEAD.pack(MARK, SCHEMA, crc32(payload)) + payload
+    payload: bytes = packer.pack_array_header(len(records)) + b"".join(records)
+    head: bytes = HEAD.pack(MARK, SCHEMA, crc32(payload))
+    return head + payload
 
 
 def payload_of(frame: bytes) -> bytes:
@@ -90,7 +90,7 @@ def payload_of(frame: bytes) -> bytes:
     """
     try:
         mark, schema, checksum = HEAD.unpack_from(frame)
-    except LayoutError as error:
+    except struct.error as error:
         raise DecodeError(f"a frame of {len(frame)} bytes is cut; at least {HEAD.size} are needed") from error
     if mark != MARK:
         raise DecodeError(f"{mark!r} begins no frame; expected {MARK!r}")
@@ -119,7 +119,8 @@ def event_from(raw: Mapping[str, object]) -> Event:
         if name != "type" and name not in kind.__struct_fields__:
             raise DecodeError(f"{tag}.{name} is no field; {_nearest(name, dict.fromkeys(kind.__struct_fields__))}")
     try:
-        return msgspec.convert(raw, type=kind)  # type: ignore[no-any-return]
+        event: Event = msgspec.convert(raw, type=kind)
+        return event
     except msgspec.ValidationError as error:
         raise DecodeError(f"{tag}: {error}") from error
 

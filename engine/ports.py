@@ -23,7 +23,7 @@ class Gateway(Protocol):
     Raising is a failed delivery with the error told; for the other commands it is tried again.
     """
 
-    def perform(self, command: Command, /) -> Settled | None | Awaitable[Settled | None]:
+    def perform(self, command: Command, /) -> Settled | Awaitable[Settled | None] | None:
         """Do what the command says; plain or async."""
         ...
 

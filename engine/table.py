@@ -18,12 +18,12 @@ from turnkeeper.engine.errors import TableError
 
 __all__ = ["ANY", "Decision", "DecisionTable", "Row"]
 
-V = TypeVar("V", covariant=True)
+V_co = TypeVar("V_co", covariant=True)
 COMBINATIONS_MAX = 1000
 """A larger product means two rules in one table."""
 
 
-class Any_:  # noqa: N801 - the singleton's type; its instance reads as a pattern
+class _Anything:
     """Matches every value of a column."""
 
     def __repr__(self) -> str:
@@ -31,28 +31,28 @@ class Any_:  # noqa: N801 - the singleton's type; its instance reads as a patter
         return "any"
 
 
-ANY = Any_()
+ANY = _Anything()
 
 
-class Row(msgspec.Struct, Generic[V], frozen=True):
+class Row(msgspec.Struct, Generic[V_co], frozen=True):
     """One case of a rule: its name in RULES, the pattern, the verdict and why."""
 
     name: str
     when: tuple[Any, ...]
-    verdict: V
+    verdict: V_co
     why: str
 
 
-class Decision(msgspec.Struct, Generic[V], frozen=True, gc=False):
+class Decision(msgspec.Struct, Generic[V_co], frozen=True, gc=False):
     """What a table decided: the verdict, and the row to show for it."""
 
     table: str
     row: str
-    verdict: V
+    verdict: V_co
     why: str
 
 
-class DecisionTable(Generic[V]):
+class DecisionTable(Generic[V_co]):
     """A rule as data.
 
     Args:
@@ -67,7 +67,7 @@ class DecisionTable(Generic[V]):
 
     """
 
-    def __init__(self, name: str, facts: type[msgspec.Struct], rows: list[Row[V]], *, source: str) -> None:
+    def __init__(self, name: str, facts: type[msgspec.Struct], rows: list[Row[V_co]], *, source: str) -> None:
         self.name = name
         self.facts = facts
         self.rows = tuple(rows)
@@ -79,18 +79,18 @@ class DecisionTable(Generic[V]):
         self._decisions = [Decision(name, row.name, row.verdict, row.why) for row in rows]
         self._lookup = self._compiled()
 
-    def decide(self, facts: msgspec.Struct) -> Decision[V]:
+    def decide(self, facts: msgspec.Struct) -> Decision[V_co]:
         """Return the decision for these facts; total, so it never fails."""
         return self._lookup[self._read(facts)]
 
-    def decision(self, row: str) -> Decision[V]:
+    def decision(self, row: str) -> Decision[V_co]:
         """Return the decision of a row by its name, for a step that was told which row decided."""
         return next(made for made in self._decisions if made.row == row)
 
-    def _compiled(self) -> dict[Any, Decision[V]]:
+    def _compiled(self) -> dict[Any, Decision[V_co]]:
         for row in self.rows:
             self._check_pattern(row)
-        lookup: dict[Any, Decision[V]] = {}
+        lookup: dict[Any, Decision[V_co]] = {}
         live: set[int] = set()
         for values in product(*self._domains):
             index = next((i for i, row in enumerate(self.rows) if _matches(row.when, values)), None)
@@ -106,7 +106,7 @@ class DecisionTable(Generic[V]):
                 )
         return lookup
 
-    def _check_pattern(self, row: Row[V]) -> None:
+    def _check_pattern(self, row: Row[V_co]) -> None:
         if len(row.when) != len(self.columns):
             raise TableError(
                 f"table {self.name}: row {row.name} has {len(row.when)} columns, "
