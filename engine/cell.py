@@ -310,6 +310,18 @@ class Cell:
             del self.owners[owner.address]
             self.chats -= owner.address.kind == "chat"
 
+    def adopt(self, address: Address, state: Any, due_ms: int | None) -> None:  # noqa: ANN401 - one of three state types
+        """Take in an owner with the state and deadline that it had, when a snapshot is loaded."""
+        owner = self._open(address, state)
+        self._opened.clear()
+        owner.due_ms = due_ms
+        self._schedule(owner)
+
+    def expect_confirmation(self, command: Command) -> None:
+        """Take in a command that awaits confirmation, when a snapshot is loaded; oldest first."""
+        self.pending[command.id] = command
+        self._pending_of[command.chat] = self._pending_of.get(command.chat, 0) + 1
+
     def put(self, owner: OwnerLike, message: Message) -> None:
         """Take a message into the FIFO."""
         self.fifo.append((owner, message))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnkeeper.engine.channel.state import ChannelState
 from turnkeeper.engine.chat.state import ChatState, Input, Registered, TurnEntry
-from turnkeeper.engine.ids import chat_at
+from turnkeeper.engine.ids import Address, chat_at, turn_at
 from turnkeeper.engine.turn.state import TurnState
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def inspect_chat(cell: Cell, chat: str) -> dict[str, Any]:
     if owner is None:
         return {}
     state: ChatState = owner.state
-    turns = _states(cell, chat, TurnState)
-    channels = _states(cell, chat, ChannelState)
+    turns = _turns_of(cell, state)
+    channels = _channels_of(cell, state)
     anchor = state.anchor
     return {
         "chat": chat,
@@ -45,16 +45,26 @@ def inspect_chat(cell: Cell, chat: str) -> dict[str, Any]:
 def queued(cell: Cell, chat: str) -> list[str]:
     """List the deliveries that wait or are out in the channels of a chat."""
     found: list[str] = []
-    for state in _states(cell, chat, ChannelState).values():
+    owner = cell.owners.get(chat_at(chat))
+    if owner is None:
+        return found
+    for state in _channels_of(cell, owner.state).values():
         items = (state.out, *state.queue) if state.out is not None else state.queue
         found += [item.delivery for item in items if item is not None]
         found += state.loose
     return found
 
 
-def _states(cell: Cell, chat: str, kind: type) -> dict[str, Any]:
-    mine = (owner for owner in tuple(cell.owners.values()) if owner.address.chat == chat)
-    return {owner.address.key: owner.state for owner in mine if isinstance(owner.state, kind)}
+def _channels_of(cell: Cell, state: ChatState) -> dict[str, ChannelState]:
+    """Return the states of the channels that the chat uses, by name."""
+    owners = ((name, cell.owners.get(Address("channel", state.chat, name))) for name in state.places)
+    return {name: owner.state for name, owner in owners if owner is not None}
+
+
+def _turns_of(cell: Cell, state: ChatState) -> dict[str, TurnState]:
+    """Return the states of the turns that still live, by id."""
+    owners = ((turn_id, cell.owners.get(turn_at(state.chat, turn_id))) for turn_id in state.turns)
+    return {turn_id: owner.state for turn_id, owner in owners if owner is not None}
 
 
 def _turn(entry: TurnEntry, state: TurnState | None) -> dict[str, Any]:
