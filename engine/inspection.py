@@ -49,8 +49,8 @@ def queued(cell: Cell, chat: str) -> list[str]:
     if owner is None:
         return found
     for state in _channels_of(cell, owner.state).values():
-        items = (state.out, *state.queue) if state.out is not None else state.queue
-        found += [item.delivery for item in items if item is not None]
+        items = (*(() if state.out is None else (state.out,)), *state.queue)
+        found += [item.delivery for item in items]
         found += state.loose
     return found
 

@@ -21,9 +21,11 @@ from turnkeeper.engine.turn.state import TurnState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from turnkeeper.engine.cell import Cell
+    from turnkeeper.engine.cell import Cell, OwnerLike
 
 __all__ = ["ChatPicture", "load_pictures", "pictures_of"]
+
+KINDS = ("chat", "turn", "channel")
 
 
 class ChatPicture(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -40,34 +42,22 @@ class ChatPicture(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 def pictures_of(cell: Cell, chats: Iterable[str] | None = None) -> Iterator[tuple[str, bytes]]:
     """Yield (chat, encoded picture) of these chats, or of all; in one pass over the owners."""
     wanted = None if chats is None else dict.fromkeys(chats)
-    turns: dict[str, dict[str, TurnState]] = {}
-    channels: dict[str, dict[str, ChannelState]] = {}
-    dues: dict[str, dict[str, int]] = {}
-    states: dict[str, ChatState] = {}
+    groups: dict[str, list[OwnerLike]] = {}
     for address, owner in cell.owners.items():
-        chat = address.chat
-        if wanted is not None and chat not in wanted:
-            continue
-        if owner.due_ms is not None:
-            dues.setdefault(chat, {})[str(address)] = owner.due_ms
-        if isinstance(owner.state, ChatState):
-            states[chat] = owner.state
-        elif isinstance(owner.state, TurnState):
-            turns.setdefault(chat, {})[address.key] = owner.state
-        elif isinstance(owner.state, ChannelState):
-            channels.setdefault(chat, {})[address.key] = owner.state
+        if wanted is None or address.chat in wanted:
+            groups.setdefault(address.chat, []).append(owner)
     pending: dict[str, list[Command]] = {}
     for command in cell.pending.values():
         pending.setdefault(command.chat, []).append(command)
-    for chat, state in states.items():
-        picture = ChatPicture(
-            state,
-            turns.get(chat, {}),
-            channels.get(chat, {}),
-            dues.get(chat, {}),
-            tuple(pending.get(chat, ())),
-        )
-        yield chat, codec.encode(picture)
+    for chat, owners in groups.items():
+        yield chat, codec.encode(_picture(owners, tuple(pending.get(chat, ()))))
+
+
+def _picture(owners: list[OwnerLike], pending: tuple[Command, ...]) -> ChatPicture:
+    """Draw one chat; it has exactly one owner of kind chat."""
+    states = {kind: {o.address.key: o.state for o in owners if o.address.kind == kind} for kind in KINDS}
+    dues = {str(owner.address): owner.due_ms for owner in owners if owner.due_ms is not None}
+    return ChatPicture(states["chat"][""], states["turn"], states["channel"], dues, pending)
 
 
 def load_pictures(cell: Cell, pictures: Iterable[bytes]) -> int:
