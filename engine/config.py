@@ -7,9 +7,11 @@ policy is data: it is journaled when the engine starts and at each reload, and a
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, field
@@ -17,12 +19,14 @@ from msgspec import Meta, field
 from turnkeeper.engine.errors import ConfigError
 from turnkeeper.engine.ids import ChannelRef
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["Config", "Policy", "as_policy", "example_toml", "load_config"]
+__all__ = ["Config", "Policy", "allowed", "as_policy", "example_toml", "host_port", "load_config"]
 
 DAY_MS = 86_400_000
+PORT_MAX = 65_535
+COMMENT_MAX, VALUE_MAX = 110, 80
+"""Longest comment line of the example, and longest value in an error, in characters."""
+UNITS = {"ms": "whole milliseconds", "percent": "whole percent", "bytes": "whole bytes", "days": "whole days"}
+"""Of a setting, by the last word of its name."""
 
 
 def _ms(meaning: str, *, least: int = 0, most: int = 30 * DAY_MS) -> Meta:
@@ -33,8 +37,8 @@ def _count(meaning: str, *, least: int = 0, most: int = 10_000_000) -> Meta:
     return Meta(ge=least, le=most, description=meaning)
 
 
-def _about(meaning: str) -> Meta:
-    return Meta(description=meaning)
+def _about(meaning: str, *, example: str | None = None) -> Meta:
+    return Meta(description=meaning, examples=None if example is None else [example])
 
 
 class Section(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +50,7 @@ class Attribution(Section, frozen=True, gc=False):
 
     fold_proof: Annotated[
         Literal["consumed", "off"],
-        _about('"consumed": a fold\'s reply that names one open turn belongs to it; "off": never (for comparison)'),
+        _about('"consumed": a fold\'s reply that names one open turn is that turn\'s; "off": never, for comparison'),
     ] = "consumed"
 
 
@@ -55,10 +59,10 @@ class Timers(Section, frozen=True, gc=False):
 
     stop_grace_ms: Annotated[int, _ms("between Stop and the turn's end")] = 2000
     quiet_ms: Annotated[int, _ms("silence that ends an answered turn")] = 18000
-    retry_grace_ms: Annotated[int, _ms("for the agent's own retry of a failed final")] = 5000
+    retry_grace_ms: Annotated[int, _ms("for the agent's own retry of a failed final reply")] = 5000
     interrupt_grace_ms: Annotated[int, _ms("between an interrupt and the end of the turns it stopped")] = 5000
     drop_confirm_ms: Annotated[int, _ms("until an unseen fold is judged")] = 20000
-    turn_idle_ms: Annotated[int, _ms("a turn without any activity ends", least=1)] = 600_000
+    turn_idle_ms: Annotated[int, _ms("a turn without any activity ends after this", least=1)] = 600_000
     turn_max_ms: Annotated[int, _ms("no turn lives longer", least=1)] = 5_400_000
     question_max_ms: Annotated[int, _ms("an open question holds the clocks no longer")] = DAY_MS
 
@@ -67,25 +71,29 @@ class Finalize(Section, frozen=True, gc=False):
     """What the end of a turn sends."""
 
     without_stop: Annotated[
-        bool, _about("the host has no Stop hook: a final reply alone arms the quiet window (set quiet_ms to 2000)")
+        bool, _about("the host has no Stop hook: a final reply alone arms the quiet window; set quiet_ms to 2_000")
     ] = False
     final_reply: Annotated[
         Literal["authoritative", "rescue-different"],
-        _about('"rescue-different": a differing Stop text is sent although a final reply was delivered'),
+        _about('"rescue-different": a differing Stop text is sent beside a delivered final reply, for comparison'),
     ] = "authoritative"
 
 
 class Delivery(Section, frozen=True, gc=False):
     """How a channel sends."""
 
-    retries: Annotated[int, _count("of transient failures; 0 leaves them to the agent", most=100)] = 4
+    retries: Annotated[int, _count("retries of transient failures; 0 leaves them to the agent", most=100)] = 4
     backoff_ms: Annotated[
         tuple[Annotated[int, Meta(ge=0, le=DAY_MS)], ...],
         Meta(min_length=1, description="wait before each retry; the last repeats"),
     ] = (1000, 5000, 25000, 120_000)
-    jitter_percent: Annotated[int, _count("of the back-off, from crc32 of (delivery, attempt)", most=100)] = 20
-    settle_timeout_ms: Annotated[int, _ms("per attempt, from hand-over; then it is unknown; 0: no bound")] = 60000
-    queue_timeout_ms: Annotated[int, _ms("waiting in a channel's queue; then it failed", least=1)] = 600_000
+    jitter_percent: Annotated[
+        int, _count("added to the back-off, up to this; from crc32 of (delivery, attempt)", most=100)
+    ] = 20
+    settle_timeout_ms: Annotated[int, _ms("from an attempt's hand-over until it counts as unknown; 0: no bound")] = (
+        60000
+    )
+    queue_timeout_ms: Annotated[int, _ms("waiting in a channel's queue until it counts as failed", least=1)] = 600_000
     on_unknown: Annotated[
         Literal["assume-sent", "resend"], _about("what an unknown outcome counts as when nobody can reconcile")
     ] = "assume-sent"
@@ -103,7 +111,7 @@ class Refusal(Section, frozen=True, gc=False):
 
     auto_rewind: Annotated[bool, _about("remove the refused exchange and run again")] = False
     max_rewinds: Annotated[int, _count("rewinds in one episode", least=1, most=10)] = 3
-    mark: Annotated[str, _about("what `react.mark` carries; the host maps it to its emoji")] = "refused"
+    mark: Annotated[str, _about("what react.mark carries; the host maps it to its emoji")] = "refused"
 
 
 class Breaker(Section, frozen=True, gc=False):
@@ -118,19 +126,24 @@ class Speech(Section, frozen=True, gc=False):
     """Where plain speech lands."""
 
     prose: Annotated[
-        Literal["locus", "hybrid", "explicit", "disabled"], _about("how plain text leaves: see docs/rules")
+        Literal["locus", "hybrid", "explicit", "disabled"],
+        _about("how plain text leaves: to the locus, by prefix or to the locus, by prefix only, never"),
     ] = "locus"
     fallback: Annotated[
         Literal["none", "latest-inbound"],
         _about('"latest-inbound": a turn with no place of its own speaks where the newest message came from'),
     ] = "none"
-    home: Annotated[str | None, _about("`server/id`: where a turn with no trigger speaks")] = None
+    home: Annotated[str | None, _about("home channel: where a turn with no trigger speaks", example="discord/42")] = (
+        None
+    )
 
 
 class InboundRules(Section, frozen=True, gc=False):
     """What is remembered of what came in."""
 
-    receipt_window_ms: Annotated[int, _ms("occurrences and parked anchors", least=1)] = 3_600_000
+    receipt_window_ms: Annotated[int, _ms("how long occurrences and parked anchors are remembered", least=1)] = (
+        3_600_000
+    )
 
 
 class TranscriptRules(Section, frozen=True, gc=False):
@@ -140,7 +153,8 @@ class TranscriptRules(Section, frozen=True, gc=False):
         Literal["cover", "identical", "text"], _about("how far content tells a receipt whose marks are gone")
     ] = "cover"
     standalone: Annotated[
-        Literal["hide", "context"], _about('"context": shows a receipt without an original once, as labelled context')
+        Literal["hide", "context"],
+        _about('"context": a receipt without an original is shown once, as labelled context'),
     ] = "hide"
 
 
@@ -162,7 +176,7 @@ class Limits(Section, frozen=True, gc=False):
     outbox: Annotated[int, _count("operations waiting in one channel", least=1)] = 256
     deliveries: Annotated[int, _count("deliveries whose channel is remembered", least=1)] = 1024
     receipts: Annotated[int, _count("receipts of a chat", least=1)] = 65536
-    unconfirmed: Annotated[int, _count("commands whose `perform` has not returned", least=1)] = 4096
+    unconfirmed: Annotated[int, _count("commands of a chat whose `perform` has not returned", least=1)] = 4096
     waiters: Annotated[int, _count("callers waiting for an outcome, in the engine", least=1)] = 65536
     dead_letters: Annotated[int, _count("events set aside, in the engine", least=1)] = 1024
     chats: Annotated[int, _count("chats, in the engine", least=1, most=100_000_000)] = 1_000_000
@@ -178,15 +192,14 @@ class JournalSettings(Section, frozen=True, gc=False):
     """Where the memory lies."""
 
     kind: Annotated[
-        Literal["memory", "sqlite"] | None, _about('"memory" or "sqlite"; absent: sqlite where a path is given')
+        Literal["memory", "sqlite"] | None,
+        _about("absent: sqlite where a path is given, else memory", example="sqlite"),
     ] = None
-    path: Annotated[str | None, _about("the journal's file")] = None
-    sync: Annotated[Literal["full", "normal"], _about('"normal" may lose the tail at a power cut, and says so')] = (
-        "full"
-    )
+    path: Annotated[str | None, _about("the journal's file", example="turnkeeper.journal")] = None
+    sync: Annotated[Literal["full", "normal"], _about('"normal" may lose the tail at a power cut')] = "full"
     linger_ms: Annotated[int, _ms("how long a commit waits for company", most=1000)] = 1
-    snapshot_every_events: Annotated[int, _count("bounds the replay", least=1)] = 10000
-    retain_days: Annotated[int, _count("history kept", least=1)] = 30
+    snapshot_every_events: Annotated[int, _count("a snapshot after so many events bounds the replay", least=1)] = 10000
+    retain_days: Annotated[int, _count("how long history is kept", least=1)] = 30
 
 
 class RecoverySettings(Section, frozen=True, gc=False):
@@ -199,7 +212,9 @@ class RecoverySettings(Section, frozen=True, gc=False):
 class MetricsSettings(Section, frozen=True, gc=False):
     """For hosts without an exporter."""
 
-    addr: Annotated[str | None, _about("`host:port` to serve GET /metrics on")] = None
+    addr: Annotated[str | None, _about("host:port to serve GET /metrics on; port 0: any", example="127.0.0.1:9464")] = (
+        None
+    )
 
 
 class InvariantSettings(Section, frozen=True, gc=False):
@@ -208,8 +223,8 @@ class InvariantSettings(Section, frozen=True, gc=False):
     live: Annotated[bool, _about("the cheap predicates run on every event")] = True
 
 
-class Config(msgspec.Struct, frozen=True, gc=False):
-    """Everything a host can set."""
+class Deciding(msgspec.Struct, frozen=True, gc=False):
+    """The sections that decide."""
 
     attribution: Attribution = field(default_factory=Attribution)
     timers: Timers = field(default_factory=Timers)
@@ -220,36 +235,29 @@ class Config(msgspec.Struct, frozen=True, gc=False):
     breaker: Breaker = field(default_factory=Breaker)
     speech: Speech = field(default_factory=Speech)
     inbound: InboundRules = field(default_factory=InboundRules)
-    transcript: TranscriptRules = field(default_factory=TranscriptRules)
     limits: Limits = field(default_factory=Limits)
-    journal: JournalSettings = field(default_factory=JournalSettings)
     recovery: RecoverySettings = field(default_factory=RecoverySettings)
+
+
+class Config(Deciding, frozen=True, gc=False):
+    """Everything a host can set."""
+
+    transcript: TranscriptRules = field(default_factory=TranscriptRules)
+    journal: JournalSettings = field(default_factory=JournalSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     invariants: InvariantSettings = field(default_factory=InvariantSettings)
 
 
-class Policy(msgspec.Struct, frozen=True, gc=False):
+class Policy(Deciding, frozen=True, gc=False):
     """The settings that decide, as steps read them; a turn keeps the one it opened with."""
 
-    attribution: Attribution = field(default_factory=Attribution)
-    timers: Timers = field(default_factory=Timers)
-    finalize: Finalize = field(default_factory=Finalize)
-    delivery: Delivery = field(default_factory=Delivery)
-    dedup: Dedup = field(default_factory=Dedup)
-    refusal: Refusal = field(default_factory=Refusal)
-    breaker: Breaker = field(default_factory=Breaker)
-    speech: Speech = field(default_factory=Speech)
-    inbound: InboundRules = field(default_factory=InboundRules)
-    limits: Limits = field(default_factory=Limits)
-    recovery: RecoverySettings = field(default_factory=RecoverySettings)
     reconciles: bool = False
     """The gateway can say whether a delivery arrived."""
 
 
 def as_policy(config: Config, *, reconciles: bool = False) -> Policy:
     """Take the deciding part out of a configuration."""
-    names = [name for name in Policy.__struct_fields__ if name != "reconciles"]
-    return Policy(**{name: getattr(config, name) for name in names}, reconciles=reconciles)
+    return Policy(**{name: getattr(config, name) for name in Deciding.__struct_fields__}, reconciles=reconciles)
 
 
 def load_config(source: Config | Mapping[str, object] | str | Path) -> Config:
@@ -261,103 +269,132 @@ def load_config(source: Config | Mapping[str, object] | str | Path) -> Config:
 
     """
     if isinstance(source, Config):
+        _read(msgspec.to_builtins(source), "config")  # what Python made was not checked when it was made
         return source
-    if isinstance(source, str | Path):
-        return _read(_parsed(Path(source)), str(source))
-    return _read(source, "config")
-
-
-def _parsed(path: Path) -> dict[str, object]:
+    if isinstance(source, Mapping):
+        return _read(source, "config")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _read(tomllib.loads(Path(source).read_text(encoding="utf-8")), str(source))
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give the path of a TOML file") from error
+        raise ConfigError(f"{source}: cannot be read ({error.strerror}); give the path of a TOML file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: is no TOML ({error}); see config.example.toml") from error
+        raise ConfigError(f"{source}: is no TOML ({error}); see config.example.toml") from error
 
 
 def _read(raw: Mapping[str, object], where: str) -> Config:
-    sections: dict[str, object] = {}
-    kinds = {f.name: f.type for f in msgspec.structs.fields(Config)}
+    kinds: dict[str, type[Section]] = {f.name: f.type for f in msgspec.structs.fields(Config)}
+    sections: dict[str, Section] = {}
     for name, values in raw.items():
         if name not in kinds:
-            raise ConfigError(f"{where}: {name} is no section; {_nearest(name, kinds)}")
-        if not _is_table(values):
-            raise ConfigError(f"{where}: {name} is {values!r}; expected a table of settings, [{name}]")
+            raise ConfigError(f"{where}: {name} is no section; {_nearest(name, '', kinds)}")
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"{where}: {name} is {_shown(values)}; expected a table of settings, [{name}]")
         sections[name] = _section(kinds[name], values, where, name)
     config = Config(**sections)  # type: ignore[arg-type]  # each value was converted to its section's type
-    if config.limits.ingress_low > config.limits.ingress_high:
-        raise ConfigError(
-            f"{where}: limits.ingress_low is {config.limits.ingress_low}; "
-            f"expected at most limits.ingress_high, {config.limits.ingress_high}"
-        )
-    if config.speech.home is not None:
-        _home(config.speech.home, where)
+    for fault in _faults(config):
+        raise ConfigError(f"{where}: {fault}")
     return config
 
 
-def _is_table(values: object) -> bool:
-    return isinstance(values, dict) or hasattr(values, "items")
-
-
-def _home(home: str, where: str) -> None:
-    try:
-        ChannelRef.parse(home)
-    except ValueError as error:
-        raise ConfigError(f"{where}: speech.home is {home!r}; {error}") from error
-
-
-def _section(kind: type[Section], values: Mapping[str, object], where: str, name: str) -> Section:  # type: ignore[misc]
+def _section(kind: type[Section], values: Mapping[str, object], where: str, section: str) -> Section:
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
     read: dict[str, object] = {}
     for key, value in values.items():
+        name = f"{section}.{key}"
         if key not in fields:
-            raise ConfigError(f"{where}: {name}.{key} is no setting; {_nearest(key, fields)}")
+            raise ConfigError(f"{where}: {name} (= {_shown(value)}) is no setting; {_nearest(key, section, fields)}")
         try:
             read[key] = msgspec.convert(value, type=fields[key].type)
         except msgspec.ValidationError as error:
-            expected = allowed(fields[key].type)
-            raise ConfigError(f"{where}: {name}.{key} is {value!r}; expected {expected}") from error
+            item = str(error).partition("at `$[")[2].partition("]")[0]
+            if item and isinstance(value, list | tuple):
+                name, value = f"{name}[{item}]", value[int(item)]  # noqa: PLW2901 - the item is at fault
+            expected = allowed(fields[key].type, key)
+            raise ConfigError(f"{where}: {name} is {_shown(value)}; expected {expected}") from error
     return kind(**read)
 
 
-def _nearest(name: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+def _faults(config: Config) -> Iterator[str]:
+    """Yield what is wrong with values that are each allowed, but not these, or not together."""
+    low, high = config.limits.ingress_low, config.limits.ingress_high
+    if low > high:
+        yield f"limits.ingress_low is {low:_}; expected at most limits.ingress_high, {high:_}"
+    if config.journal.kind == "sqlite" and not config.journal.path:
+        yield 'journal.kind is "sqlite" and journal.path is absent; give the path of the journal\'s file'
+    try:
+        known = config.speech.home is None or ChannelRef.parse(config.speech.home).server
+    except ValueError:
+        known = None
+    if not known:
+        yield f'speech.home is {_shown(config.speech.home)}; expected server/id or server/id#thread, as "discord/42"'
+    try:
+        host_port("localhost:0" if config.metrics.addr is None else config.metrics.addr)
+    except ValueError as error:
+        yield f"metrics.addr is {_shown(config.metrics.addr)}; {error}"
 
 
-def allowed(kind: object) -> str:
-    """Say in words what a setting may be, from its type."""
+def host_port(addr: str) -> tuple[str, int]:
+    """Read `host:port`; an IPv6 host stands in brackets, which are not part of it.
+
+    Raises:
+        ValueError: there is no host, or no such port; the message shows the form.
+
+    """
+    host, _, port = addr.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    plain = host[1:-1] if bracketed else host
+    is_port = port.isascii() and port.isdigit() and int(port[:6]) <= PORT_MAX
+    if not is_port or not plain or (":" in plain and not bracketed):
+        raise ValueError('expected host:port with a port from 0 to 65535, as "127.0.0.1:9464" or "[::1]:9464"')
+    return plain, int(port)
+
+
+def _nearest(name: str, section: str, known: Collection[str]) -> str:
+    """Say what may have been meant: the same key of another section, else the most similar name, else all."""
+    path = f"{section}." if section else ""
+    same = [f"{other.name}.{name}" for other in msgspec.structs.fields(Config) if name in other.type.__struct_fields__]
+    close = same or [path + one for one in difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)]
+    return f"did you mean {close[0]}?" if close else f"known: {', '.join(path + one for one in known)}"
+
+
+def allowed(kind: object, name: str) -> str:
+    """Say in words what a setting may be, from its type and the unit in its name."""
     base, meta = (get_args(kind)[0], get_args(kind)[1]) if get_origin(kind) is Annotated else (kind, None)
     if base is bool:
         return "true or false"
     if base is int and meta is not None:
-        return f"an integer from {meta.ge} to {meta.le}"
+        return f"{UNITS.get(name.rpartition('_')[2], 'an integer')} from {meta.ge:_} to {meta.le:_}"
     if get_origin(base) is tuple:
-        return "a list of integers, at least one, each 0 or more"
+        return f"a list of at least one item, each {allowed(get_args(base)[0], name)}"
     literals = [value for part in (base, *get_args(base)) if get_origin(part) is Literal for value in get_args(part)]
-    if literals:
-        return "one of " + ", ".join(f'"{value}"' for value in literals)
-    return "a text"
+    return "one of " + ", ".join(f'"{value}"' for value in literals) if literals else "a text"
 
 
 def example_toml() -> str:
-    """Write every setting with its default and meaning: the text of `config.example.toml`."""
-    lines = ["# Every setting of turnkeeper with its default. Milliseconds end in _ms. Unknown keys are errors.", ""]
+    """Write every setting with its default, unit and meaning: the text of `config.example.toml`."""
+    lines = [
+        "# Every setting of turnkeeper with its default; a file holds only what it changes.",
+        "# Times end in _ms and are milliseconds. An unknown section or key is an error, never ignored.",
+        "# A setting that is commented out is absent by default; what stands there is an example.",
+    ]
     for section in msgspec.structs.fields(Config):
-        lines.append(f"[{section.name}]  # {(section.type.__doc__ or '').strip()}")
+        lines += ["", "", f"# {section.type.__doc__}", f"[{section.name}]"]
         for setting in msgspec.structs.fields(section.type):
-            meta = get_args(setting.type)[-1]
-            lines.append(f"# {meta.description}: {allowed(setting.type)}")
-            value = setting.default
-            lines.append(f"# {setting.name} =" if value is None else f"{setting.name} = {_toml(value)}")
-        lines.append("")
-    return "\n".join(lines)
+            meta, absent = get_args(setting.type)[-1], setting.default is None
+            about = f"# {meta.description[:1].upper()}{meta.description[1:]}:"
+            may_be = f"{allowed(setting.type, setting.name)}."
+            lines += ["", f"{about} {may_be}"] if len(about + may_be) < COMMENT_MAX else ["", about, f"# {may_be}"]
+            value = _shown(meta.examples[0] if absent else setting.default)
+            lines.append(f"{'# ' if absent else ''}{setting.name} = {value}")
+    return "\n".join([*lines, ""])
 
 
-def _toml(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(str, value)) + "]"
-    return f'"{value}"' if isinstance(value, str) else str(value)
+def _shown(value: object) -> str:
+    """Write a value as TOML does, cut where it is long."""
+    if isinstance(value, list | tuple):
+        text = "[" + ", ".join(map(_shown, value[:VALUE_MAX])) + "]"
+    elif isinstance(value, bool | str):
+        text = json.dumps(value if isinstance(value, bool) else value[:VALUE_MAX], ensure_ascii=False)
+    else:
+        text = f"{value:_}" if isinstance(value, int) else repr(value)
+    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"
