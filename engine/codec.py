@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCHEMA",
+    "checksum",
     "decode",
     "digest",
     "encode",
+    "end_of",
     "event_from",
     "frame_of",
     "payload_of",
@@ -34,7 +36,8 @@ __all__ = [
 SCHEMA = 1
 """Grows when older readers could misread a frame; fields that are only added do not."""
 MARK = b"TK"
-HEAD = struct.Struct(">2sHI")
+HEAD = struct.Struct(">2sHIqq")
+"""Marker, schema version, crc32 of the payload, seq and time of the last record."""
 T = TypeVar("T")
 
 
@@ -72,12 +75,31 @@ def digest(commands: Sequence[Command]) -> int:
     return crc32(b"".join(map(encode, commands)))
 
 
-def frame_of(records: Sequence[bytes]) -> bytes:
-    """Join encoded records into one frame."""
+def checksum(data: bytes) -> int:
+    """Return the crc32 of bytes."""
+    return crc32(data)
+
+
+def frame_of(records: Sequence[bytes], last_seq: int, at_ms: int) -> bytes:
+    """Join encoded records into one frame; the last one's place and time stand in its head."""
     packer: Any = msgpack.Packer()
     payload: bytes = packer.pack_array_header(len(records)) + b"".join(records)
-    head: bytes = HEAD.pack(MARK, SCHEMA, crc32(payload))
+    head: bytes = HEAD.pack(MARK, SCHEMA, crc32(payload), last_seq, at_ms)
     return head + payload
+
+
+def end_of(frame: bytes) -> tuple[int, int]:
+    """Return (seq, at_ms) of a frame's last record, from its head alone."""
+    _, _, _, last_seq, at_ms = _head(frame)
+    return last_seq, at_ms
+
+
+def _head(frame: bytes) -> tuple[bytes, int, int, int, int]:
+    try:
+        mark, schema, crc, last_seq, at_ms = HEAD.unpack_from(frame)
+    except struct.error as error:
+        raise DecodeError(f"a frame of {len(frame)} bytes is cut; at least {HEAD.size} are needed") from error
+    return mark, schema, crc, last_seq, at_ms
 
 
 def payload_of(frame: bytes) -> bytes:
@@ -88,10 +110,7 @@ def payload_of(frame: bytes) -> bytes:
         DecodeError: it is cut, damaged, or no frame.
 
     """
-    try:
-        mark, schema, checksum = HEAD.unpack_from(frame)
-    except struct.error as error:
-        raise DecodeError(f"a frame of {len(frame)} bytes is cut; at least {HEAD.size} are needed") from error
+    mark, schema, crc, _, _ = _head(frame)
     if mark != MARK:
         raise DecodeError(f"{mark!r} begins no frame; expected {MARK!r}")
     if schema > SCHEMA:
@@ -99,7 +118,7 @@ def payload_of(frame: bytes) -> bytes:
             f"the frame has schema {schema}, this version reads up to {SCHEMA}; export it with the newer version"
         )
     payload = frame[HEAD.size :]
-    if crc32(payload) != checksum:
+    if crc32(payload) != crc:
         raise DecodeError(f"a frame of {len(payload)} bytes does not match its checksum; it is damaged")
     return payload
 

@@ -6,6 +6,7 @@ through the same rules gives the same states and commands; a digest that differs
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
@@ -15,7 +16,7 @@ from turnkeeper.engine.config import Policy
 from turnkeeper.engine.events import Event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "RULES",
@@ -87,8 +88,9 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 def encode_frame(records: Sequence[Record]) -> bytes:
-    """Write records as one frame."""
-    return codec.frame_of([codec.encode(record) for record in records])
+    """Write records, at least one, as one frame."""
+    last = records[-1]
+    return codec.frame_of([codec.encode(record) for record in records], last.seq, last.at_ms)
 
 
 def decode_frame(frame: bytes) -> list[Record]:
@@ -96,11 +98,26 @@ def decode_frame(frame: bytes) -> list[Record]:
     return codec.decode(codec.payload_of(frame), list[Record])
 
 
+class Snapshot(msgspec.Struct, frozen=True):
+    """Where a replay may begin: the state after `seq`, as one picture a chat."""
+
+    seq: int
+    at_ms: int
+    rules: int
+    policy: Policy
+    pictures: Iterable[tuple[str, bytes]]
+    """(chat, picture), read or written one by one."""
+
+
 class Journal(Protocol):
-    """Where frames of records are made durable, in order."""
+    """Where frames of records are made durable, in order, and where snapshots bound the replay."""
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the newest snapshot, if there is one; called once, before `load`."""
+        ...
 
     def load(self) -> Iterable[bytes]:
-        """Yield every committed frame, oldest first; called once, before the first append."""
+        """Yield every committed frame after the snapshot, oldest first; called once, before the first append."""
         ...
 
     def append(self, frame: bytes, committed: Callable[[BaseException | None], None]) -> None:
@@ -108,6 +125,10 @@ class Journal(Protocol):
 
         Frames are committed in the order of their append. After an error every later frame fails too.
         """
+        ...
+
+    def keep(self, snapshot: Snapshot, kept: Callable[[BaseException | None], None]) -> None:
+        """Replace the snapshot, all or nothing, after every frame appended before; then call `kept` once."""
         ...
 
     def close(self) -> None:
@@ -118,18 +139,30 @@ class Journal(Protocol):
 class MemoryJournal:
     """A journal in memory: as durable as the process, and the only thing that survives a simulated crash."""
 
-    def __init__(self, frames: Sequence[bytes] = ()) -> None:
-        """Start from the frames of an earlier journal."""
+    def __init__(self, frames: Sequence[bytes] = (), snapshot: Snapshot | None = None) -> None:
+        """Start from the bytes of an earlier journal."""
         self.frames: list[bytes] = list(frames)
+        self.kept = snapshot
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the snapshot that was kept last."""
+        return self.kept
 
     def load(self) -> Iterable[bytes]:
-        """Yield the frames."""
+        """Yield the frames after the snapshot."""
         return tuple(self.frames)
 
     def append(self, frame: bytes, committed: Callable[[BaseException | None], None]) -> None:
         """Keep the frame and say so at once."""
         self.frames.append(frame)
         committed(None)
+
+    def keep(self, snapshot: Snapshot, kept: Callable[[BaseException | None], None]) -> None:
+        """Keep the snapshot; the frames before it are not needed any more."""
+        pictures = tuple(snapshot.pictures)
+        self.kept = msgspec.structs.replace(snapshot, pictures=pictures)
+        self.frames.clear()
+        kept(None)
 
     def close(self) -> None:
         """Nothing to release."""
