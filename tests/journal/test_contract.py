@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +29,6 @@ from turnkeeper.engine.journal import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Maker = Callable[[], Journal]
 
@@ -239,7 +238,7 @@ def test_a_full_disk_is_terminal(tmp_path: Path) -> None:
         journal.close()
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "j.db"), os.path.dirname(__file__)],
+        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "j.db"), str(Path(__file__).parent)],
         capture_output=True,
         text=True,
         check=False,
