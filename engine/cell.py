@@ -196,7 +196,8 @@ class Cell:
                     owner = self._chat_of(owner.address)
                 before.setdefault(owner, owner.state)
                 self._step(owner, message, run)
-            run.violated.extend(violations(before, run.commands))
+            fired = body.due is not None
+            run.violated.extend(violations(before, run.commands, self.owners, self.at.now_ms, fired=fired))
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
             self._undo(before)
             name = type(error).__name__
