@@ -7,7 +7,7 @@ by events of its own, which the runner posts after the run that sent; what is he
 from __future__ import annotations
 
 from threading import Lock
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -17,9 +17,10 @@ from turnkeeper.engine.events import Event, Rewound, Settled
 from turnkeeper.engine.ids import MessageId, delivery_key
 from turnkeeper.engine.ports import Reconciliation
 
-__all__ = ["Directive", "Fault", "Platform", "Settling", "directive_from"]
+__all__ = ["RECONCILIATIONS", "Directive", "Fault", "Platform", "Settling", "directive_from"]
 
 FIRST_MESSAGE = 9001
+RECONCILIATIONS: tuple[Reconciliation, ...] = get_args(Reconciliation)
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,7 +77,7 @@ class Settling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     permanent: bool = False
     parts_done: int | None = None
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the delivery keys that this may name."""
         if self.delivery is not None:
             return [self.delivery]
@@ -213,11 +214,11 @@ class Platform:
 
         """
         with self._lock:
-            for key in told.keys():
+            for key in told.names():
                 command = self._held.pop(key, None) or self._latest(key)
                 if command is not None:
                     return self._resolve(command, told)
-        raise DecodeError(f"settle: nothing was handed over under {' or '.join(told.keys()) or 'no name'}")
+        raise DecodeError(f"settle: nothing was handed over under {' or '.join(told.names()) or 'no name'}")
 
     def _latest(self, delivery: str) -> Settleable | None:
         for command in reversed(self.performed):

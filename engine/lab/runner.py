@@ -6,25 +6,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from turnkeeper.engine.errors import DecodeError
+from turnkeeper.engine.errors import DecodeError, InvariantViolated
 from turnkeeper.engine.lab.clock import VirtualClock
-from turnkeeper.engine.lab.matching import at_path, matches, pair_up, plain
-from turnkeeper.engine.lab.platform import HIDDEN, Platform
+from turnkeeper.engine.lab.expectations import Expectations, Mismatch, Unexpected
+from turnkeeper.engine.lab.platform import Platform
 from turnkeeper.engine.lab.runtime import CellRuntime
-from turnkeeper.engine.lab.trace import Moment, describe, moment_of
-from turnkeeper.engine.commands import Ack
+from turnkeeper.engine.lab.trace import Moment, moment_of
 
 if TYPE_CHECKING:
     from turnkeeper.engine.cell import Run
-    from turnkeeper.engine.commands import Command
     from turnkeeper.engine.journal import Record
     from turnkeeper.engine.lab.runtime import RuntimeMaker
     from turnkeeper.engine.lab.scenario import Scenario, Step
     from turnkeeper.engine.signals import Signal
 
 __all__ = ["Mismatch", "Probe", "Result", "ScenarioRunner", "run_scenario"]
-
-Named = tuple[str, dict[str, Any]]
 
 
 class Probe(Protocol):
@@ -39,14 +35,6 @@ class Probe(Protocol):
         ...
 
 
-class Mismatch(msgspec.Struct, frozen=True):
-    """The first thing that was not as expected."""
-
-    line: int
-    expected: Any
-    actual: Any
-
-
 class Result(msgspec.Struct, frozen=True):
     """How a scenario went on one runtime."""
 
@@ -58,15 +46,6 @@ class Result(msgspec.Struct, frozen=True):
     moments: tuple[Moment, ...]
     rows: frozenset[tuple[str, str]] = frozenset()
     """(table, row) of every decision."""
-
-
-class Unexpected(Exception):  # noqa: N818 - control flow of the runner, never seen outside
-    """A step was not as expected."""
-
-    def __init__(self, expected: object, actual: object) -> None:
-        super().__init__()
-        self.expected = expected
-        self.actual = actual
 
 
 class ScenarioRunner:
@@ -87,32 +66,47 @@ class ScenarioRunner:
         self.signals: list[Signal] = []
         self.rows: set[tuple[str, str]] = set()
         self._probe = probe
+        self._line = 0
         self._chats: dict[str, None] = {}
-        self._covered = 0
+        self._broken: list[InvariantViolated] = []
         self.runtime = maker(self.clock, self.platform, self._observe)
+        self._expectations = Expectations(self.platform, self.signals, self.runtime.inspect, probe)
 
     def _observe(self, record: Record, run: Run) -> None:
+        """Take in a live run; a runtime may call this from a thread of its own, so nothing is raised here."""
         self.signals.extend(run.signals)
         self.rows.update((row.table, row.row) for row in run.rows)
-        if run.violated:
-            raise AssertionError(f"invariants broken: {', '.join(run.violated)}")
-        moment = moment_of(record, run)
+        moment = moment_of(record, run, self._line)
         if moment is not None:
             self.moments.append(moment)
+        if run.violated:
+            self._broken.append(InvariantViolated(f"invariants broken: {', '.join(run.violated)}"))
         if self._probe is not None:
-            self._probe.observe(record, run)
+            try:
+                self._probe.observe(record, run)
+            except InvariantViolated as error:
+                self._broken.append(error)
 
     def run(self) -> Result:
-        """Run every step; stop at the first mismatch."""
-        line, mismatch = 0, None
+        """Run every step; stop at the first mismatch.
+
+        Raises:
+            InvariantViolated: a bug of ours.
+
+        """
+        mismatch = None
         self.runtime.start(self.scenario.config, reconciles=False)
         try:
             for step in self.scenario.steps:
-                line = step.line
+                self._line = step.line
+                self.platform.step = step.deliver if step.deliver is not None else self.platform.default
                 self._step(step)
-            self._uncovered()
+                if self._broken:
+                    raise self._broken[0]
+            if not self.scenario.recording:
+                self._expectations.uncovered()
         except Unexpected as found:
-            mismatch = Mismatch(line, found.expected, found.actual)
+            mismatch = Mismatch(self._line, found.expected, found.actual)
         finally:
             self.runtime.stop()
         return Result(
@@ -126,31 +120,27 @@ class ScenarioRunner:
         )
 
     def _step(self, step: Step) -> None:
-        if step.kind == "deliver" and step.deliver is not None:
-            self.platform.default = step.deliver
-            return
-        self.platform.step = step.deliver if step.deliver is not None else self.platform.default
         match step.kind:
-            case "event" if step.event is not None:
-                self._chats[step.event.chat] = None
-                self.runtime.post(step.event)
-                self._settle_all()
+            case "event":
+                self._event(step)
+            case "deliver":
+                self.platform.default = self.platform.step
             case "advance":
                 self._advance(step.raw["advance"])
-            case "settle" if step.settling is not None:
+            case "settle":
                 self._settle(step)
             case "crash":
                 self._crash(step.raw)
-            case "reload" if step.config is not None:
-                self.runtime.reload(step.config)
-            case "expect":
-                self._expect(step.raw)
-            case "signals" | "never":
-                self._signals(step.raw)
-            case "metrics":
-                self._metrics(step.raw["metrics"])
-            case "state":
-                self._state(step.raw)
+            case "reload":
+                self._reload(step)
+            case _:
+                self._expectations.check(step.kind, step.raw)
+
+    def _event(self, step: Step) -> None:
+        if step.event is not None:
+            self._chats[step.event.chat] = None
+            self.runtime.post(step.event)
+            self._settle_all()
 
     def _settle_all(self) -> None:
         """Post what the platform has to say, until it has nothing more to say."""
@@ -191,75 +181,9 @@ class ScenarioRunner:
         self.runtime.start(self.scenario.config, reconciles="reconcile" in raw)
         self._settle_all()
 
-    def _expect(self, raw: dict[str, Any]) -> None:
-        ordered = raw.get("ordered", False)
-        new = self.platform.performed[self._covered :]
-        self._covered = len(self.platform.performed)
-        shown = [command for command in new if not isinstance(command, HIDDEN)]
-        wanted = [_item(item) for item in raw["expect"]]
-        if not _same(wanted, [(_tag(command), plain(command)) for command in shown], ordered=ordered):
-            raise Unexpected(raw["expect"], [describe(command) for command in shown])
-        if "acks" in raw:
-            acks = [command for command in new if isinstance(command, Ack)]
-            wanted = [("ack", fields) for fields in raw["acks"]]
-            if not _same(wanted, [("ack", plain(ack)) for ack in acks], ordered=ordered):
-                raise Unexpected({"acks": raw["acks"]}, [describe(ack) for ack in acks])
-
-    def _uncovered(self) -> None:
-        left = [c for c in self.platform.performed[self._covered :] if not isinstance(c, HIDDEN)]
-        if left and not self.scenario.recording:
-            raise Unexpected("no command that an expect has not covered", [describe(command) for command in left])
-
-    def _signals(self, raw: dict[str, Any]) -> None:
-        came = [(_tag(signal), plain(signal)) for signal in self.signals]
-        wanted = [_item(item) for item in raw.get("signals", [])]
-        found = _subsequence(wanted, came) if raw.get("ordered", False) else pair_up(wanted, came)
-        if not found:
-            raise Unexpected(raw.get("signals"), [name for name, _ in came])
-        banned = set(raw.get("never", []))
-        bad = [name for name, _ in came if name in banned]
-        if bad:
-            raise Unexpected({"never": sorted(banned)}, bad)
-
-    def _metrics(self, wanted: dict[str, float]) -> None:
-        if self._probe is None:
-            raise Unexpected(wanted, "no metrics are collected here; run it by `turnkeeper run`")
-        actual = {name: self._probe.sample(name) for name in wanted}
-        if actual != wanted:
-            raise Unexpected(wanted, actual)
-
-    def _state(self, raw: dict[str, Any]) -> None:
-        seen = self.runtime.inspect(raw.get("chat", "c1"))
-        actual = {path: at_path(seen, path) for path in raw["state"]}
-        if actual != raw["state"]:
-            raise Unexpected(raw["state"], actual)
-
-
-def _tag(value: msgspec.Struct) -> str:
-    return str(type(value).__struct_config__.tag)
-
-
-def _item(item: object) -> Named:
-    """Read an expected item: a name, or a name with fields."""
-    if isinstance(item, str):
-        return item, {}
-    if isinstance(item, dict) and len(item) == 1:
-        name, fields = next(iter(item.items()))
-        return str(name), fields if isinstance(fields, dict) else {}
-    raise DecodeError(f"{item!r} is no expected item; write a name or {{name: {{fields}}}}")
-
-
-def _same(wanted: list[Named], came: list[Named], *, ordered: bool) -> bool:
-    if len(wanted) != len(came):
-        return False
-    if ordered:
-        return all(w[0] == c[0] and matches(w[1], c[1]) for w, c in zip(wanted, came, strict=True))
-    return pair_up(wanted, came)
-
-
-def _subsequence(wanted: list[Named], came: list[Named]) -> bool:
-    rest = iter(came)
-    return all(any(w[0] == c[0] and matches(w[1], c[1]) for c in rest) for w in wanted)
+    def _reload(self, step: Step) -> None:
+        if step.config is not None:
+            self.runtime.reload(step.config)
 
 
 def run_scenario(scenario: Scenario, maker: RuntimeMaker = CellRuntime, probe: Probe | None = None) -> Result:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from turnkeeper.engine.commands import Ack, Command, Notice, Record, Redeliver, Rewind, Send, TurnSettled
+from turnkeeper.engine.commands import Ack, Command, Send, TurnSettled
 from turnkeeper.engine.ids import ChannelRef
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ class Moment(msgspec.Struct, frozen=True):
     signals: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     error: str = ""
+    line: int = 0
+    """The line of the scenario file that led to it."""
 
     def lines(self) -> list[str]:
         """Write it as text: the event, then what decided, then what was done."""
@@ -39,15 +41,15 @@ class Moment(msgspec.Struct, frozen=True):
         return out
 
 
-def moment_of(record: JournalRecord, run: Run) -> Moment | None:
-    """Describe a run; None for bookkeeping that no reader misses."""
+def moment_of(record: JournalRecord, run: Run, line: int = 0) -> Moment | None:
+    """Describe a run that a line of a scenario led to; None for bookkeeping that no reader misses."""
     body = record.body
     if body.done is not None or (body.handed is not None and not run.rows and not run.signals and run.go):
         return None
     rows = tuple((row.table, row.row, row.why) for row in run.rows)
     signals = tuple(brief(signal) for signal in run.signals)
     error = "" if run.error is None else f"{type(run.error).__name__}: {run.error}"
-    return Moment(record.at_ms, _title(body), rows, signals, tuple(map(describe, run.commands)), error)
+    return Moment(record.at_ms, _title(body), rows, signals, tuple(map(describe, run.commands)), error, line)
 
 
 def _title(body: Body) -> str:
@@ -75,11 +77,12 @@ def brief(value: msgspec.Struct) -> str:
 
 
 def _word(value: object) -> str:
-    if isinstance(value, ChannelRef):
-        return str(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_word, value)) + "]"
-    return repr(value) if isinstance(value, str) and (" " in value or not value) else str(value)
+    text = str(value)
+    if isinstance(value, str | ChannelRef) and (not text or " " in text or not text.isprintable()):
+        return repr(text)
+    return text
 
 
 def describe(command: Command) -> str:
@@ -88,23 +91,21 @@ def describe(command: Command) -> str:
         case Send():
             return _send(command)
         case Ack():
-            end = f"ok, message {command.message}" if command.ok else f"error: {command.error}"
+            end = f"ok, message {_word(command.message)}" if command.ok else f"error: {command.error}"
             how = f", {command.delivery}" if command.delivery else ""
-            return f"ack {command.call_id}: {end}{how}"
+            return f"ack {_word(command.call_id)}: {end}{how}"
         case TurnSettled():
             return (
-                f"turn_settled {command.turn_id}: {command.outcome} "
+                f"turn_settled {_word(command.turn_id)}: {command.outcome} "
                 f"(replies {command.replies}, delivered {command.delivered})"
             )
-        case Record() | Notice() | Redeliver() | Rewind():
-            return brief(msgspec.structs.replace(command, id=""))
         case _:
             return brief(msgspec.structs.replace(command, id=""))
 
 
 def _send(command: Send) -> str:
-    of = "no turn" if command.turn_id is None else f"turn {command.turn_id}"
-    quote = "no quote" if command.quote is None else f"quoting {command.quote}"
+    of = "no turn" if command.turn_id is None else f"turn {_word(command.turn_id)}"
+    quote = "no quote" if command.quote is None else f"quoting {_word(command.quote)}"
     notes = [
         note
         for note, given in (
@@ -116,6 +117,6 @@ def _send(command: Send) -> str:
         )
         if given
     ]
-    said = command.text if command.text else ", ".join(command.files)
+    said = command.text or ", ".join(command.files)
     tail = "".join(f", {note}" for note in notes)
-    return f"send ({command.purpose}) to {command.channel}: {said!r} for {of}, {quote}{tail}"
+    return f"send ({command.purpose}) to {_word(command.channel)}: {said!r} for {of}, {quote}{tail}"
