@@ -12,6 +12,7 @@ from turnkeeper.engine.commands import Outcome, Purpose, RewindCause
 from turnkeeper.engine.config import Limits
 from turnkeeper.engine.events import Event
 from turnkeeper.engine.ids import Kind
+from turnkeeper.engine.invariants import PREDICATES
 from turnkeeper.metrics.series import Family
 
 __all__ = [
@@ -37,7 +38,7 @@ UNLISTED = "unlisted"
 """The label of an invariant or error that no list names."""
 BAD_COUNT = "closed_labels"
 """A step counted a metric, or a label value, that this file does not have."""
-INVARIANTS = ("one_terminal", BAD_COUNT, UNLISTED)
+INVARIANTS = (*PREDICATES, BAD_COUNT, UNLISTED)
 ERRORS = (
     "AssertionError",
     "AttributeError",
