@@ -153,7 +153,7 @@ def read_entry(raw: object, fallback_id: str = "") -> Entry:
     ident = entry_id(raw) or fallback_id
     if not ident:
         raise DecodeError('an entry needs an "id"')
-    kind = raw.get("type", "message" if "role" in raw else None)
+    kind = raw.get("type", "message" if "role" in raw or "message" in raw else None)
     if kind == "message":
         return _read_message(ident, raw)
     if kind == "custom_message":

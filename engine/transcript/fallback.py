@@ -67,6 +67,10 @@ class Fallback:
         self._prior_at = 0
         self._target = ""
         self._covered = 0
+        self._display = 0
+        """Displayed blocks that the run has shown so far."""
+        self._last: Candidate | None = None
+        """The newest chunk of the run."""
         self._run: list[Candidate | ContextLine] = []
         """Chunks of the prior so far, from the first, with the transparent items between; not yet kept."""
 
@@ -124,17 +128,17 @@ class Fallback:
         elif item.speech is Speech.EMPTY:
             self.kept.append(item.message)
         elif self._begins(prior, item):
-            self._run.append(item)
+            self._covered = self._display = 0
+            self._chunk(item)
         else:
             self._take_up(item)
 
     def _begins(self, prior: Candidate, item: Candidate) -> bool:
         """Tell whether an item may be the first of several chunks of the prior."""
-        if self._reach != "cover" or item.message.own:
+        if self._reach != "cover" or item.message.own or prior.speech is not Speech.ANSWER:
             return False
         text = squashed(item.sight.text)
         self._target = self._target or squashed(prior.sight.text)
-        self._covered = len(text)
         return 0 < len(text) < len(self._target) and self._target.startswith(text)
 
     def _continues(self, item: Candidate) -> bool:
@@ -144,23 +148,31 @@ class Fallback:
             return True
         text = squashed(item.sight.text)
         if text and not item.message.own and self._target.startswith(text, self._covered):
-            covered = self._covered + len(text)
-            if covered < len(self._target):
-                self._run.append(item)
-                self._covered = covered
+            if self._covered + len(text) < len(self._target):
+                self._chunk(item)
                 return True
             if self._completes(item):
                 return True
-        last = next(one for one in reversed(self._run) if isinstance(one, Candidate) and one.speech is Speech.ANSWER)
+        last = self._last
+        assert last is not None
         made = self._decide(item, likeness((last.message, last.sight), (item.message, item.sight), self._redact))
         if made.verdict == "kept":
             return False
         self._drop(item, made, last)
         return True
 
+    def _chunk(self, item: Candidate) -> None:
+        """Take the next chunk into the run."""
+        self._run.append(item)
+        self._last = item
+        self._covered += len(squashed(item.sight.text))
+        self._display += len(item.sight.display)
+
     def _completes(self, item: Candidate) -> bool:
         """Drop the whole run if it shows all that the prior shows; what stood between is kept."""
         prior = self._measured_prior()
+        if self._display + len(item.sight.display) != len(prior.sight.display):
+            return False
         run = [*self._run, item]
         chunks = [one for one in run if isinstance(one, Candidate) and one.speech is Speech.ANSWER]
         display = sorted(block for chunk in chunks for block in chunk.sight.display)

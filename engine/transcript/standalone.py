@@ -26,6 +26,10 @@ Standalone = Literal["hide", "context"]
 FILE_NAMES = re.compile(r"[^\s/\\]+\.[A-Za-z0-9]{1,5}")
 
 
+Turn = list[tuple[int, Receipt | Utterance]]
+"""Answers and receipts of one turn, with their positions."""
+
+
 class OriginFacts(msgspec.Struct, frozen=True, gc=False):
     """What decides how a receipt is hidden."""
 
@@ -52,27 +56,29 @@ def receipts_alone(path: Sequence[Item]) -> frozenset[int]:
 
     Linear: each turn is looked at once.
     """
-    alone: list[int] = []
-    turn: list[tuple[int, Receipt | Utterance]] = []
-    pending = False
+    return frozenset(position for turn in _turns(path) for position in _alone_in(turn))
+
+
+def _turns(path: Sequence[Item]) -> Iterator[Turn]:
+    """Yield the answers and the nameless receipts of each turn that has one."""
+    turn: Turn = []
+    asked = False
     for position, item in enumerate(path):
-        if item.__class__ is Receipt:
-            if not item.record.source_entry_id:
-                pending = True
-                turn.append((position, item))
-        elif item.__class__ is Utterance:
+        if item.__class__ is Utterance:
             if item.voice is Voice.ASSISTANT:
                 turn.append((position, item))
             elif item.voice is Voice.USER:
-                if pending:
-                    alone.extend(_alone_in(turn))
-                turn, pending = [], False
-    if pending:
-        alone.extend(_alone_in(turn))
-    return frozenset(alone)
+                if asked:
+                    yield turn
+                turn, asked = [], False
+        elif item.__class__ is Receipt and not item.record.source_entry_id:
+            asked = True
+            turn.append((position, item))
+    if asked:
+        yield turn
 
 
-def _alone_in(turn: list[tuple[int, Receipt | Utterance]]) -> Iterator[int]:
+def _alone_in(turn: Turn) -> Iterator[int]:
     """Yield the positions of a turn's receipts that have no original there."""
     sights = [shown(item.content) for _, item in turn]
     answers = [sight for sight, (_, item) in zip(sights, turn, strict=True) if isinstance(item, Utterance)]
@@ -88,7 +94,7 @@ def _alone_in(turn: list[tuple[int, Receipt | Utterance]]) -> Iterator[int]:
             yield position
 
 
-def _chunks(turn: list[tuple[int, Receipt | Utterance]], sights: list[Shown]) -> list[bool]:
+def _chunks(turn: Turn, sights: list[Shown]) -> list[bool]:
     """Mark the receipts that together are the nearest answer before or after their run."""
     marked = [False] * len(turn)
     start = 0
