@@ -155,6 +155,8 @@ class Consumed(Told, frozen=True, gc=False):
     interim: bool
     stands_in: bool = False
     """No turn owns that reply, and this one is the first that it names."""
+    files: tuple[str, ...] = ()
+    channel: ChannelRef | None = None
 
 
 class Recorded(Told, frozen=True, gc=False):
@@ -166,10 +168,11 @@ class Recorded(Told, frozen=True, gc=False):
 
 
 class Corrected(Told, frozen=True, gc=False):
-    """What was taken as unknown is known now."""
+    """What was taken as unknown, or as failed, is known now; `unknown`: nobody will ever say."""
 
     delivery: str
-    outcome: Literal["sent", "failed"]
+    outcome: Literal["sent", "failed", "unknown"]
+    permanent: bool = False
 
 
 class StopCaptured(Told, frozen=True, gc=False):
@@ -200,9 +203,9 @@ class QuestionClosed(Told, frozen=True, gc=False):
 
 
 class SpeechShifted(Told, frozen=True, gc=False):
-    """Plain speech of this turn lands elsewhere now; what it answers does not change."""
+    """Plain speech of this turn lands elsewhere now, or nowhere; what it answers does not change."""
 
-    channel: ChannelRef
+    channel: ChannelRef | None
 
 
 class Interrupt(Told, frozen=True, gc=False):

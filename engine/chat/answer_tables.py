@@ -1,9 +1,8 @@
-"""The chat's decisions about what comes in and what a turn answers, as tables (RULES-answers a, b, c, f, g, h)."""
+"""The chat's decisions about what comes in and what a turn answers, as tables (RULES-answers a, b, c, g, h)."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
 
 import msgspec
 
@@ -17,11 +16,9 @@ __all__ = [
     "MERGE_MESSAGE",
     "NOTICE",
     "OCCURRENCE",
-    "REWIND",
-    "REWOUND",
     "WAKE",
-    "Anchored",
     "AnchorFacts",
+    "Anchored",
     "Carries",
     "Commit",
     "CommitFacts",
@@ -30,15 +27,11 @@ __all__ = [
     "LocusFacts",
     "MergeChannelFacts",
     "MergeMessageFacts",
-    "Noticed",
     "NoticeFacts",
+    "Noticed",
     "OccurrenceFacts",
     "Occurs",
-    "Rewinding",
-    "RewindFacts",
-    "RewoundFacts",
     "Said",
-    "Then",
     "WakeFacts",
 ]
 
@@ -64,16 +57,17 @@ class OccurrenceFacts(msgspec.Struct, frozen=True, gc=False):
 
     known: bool
     """The same (server, event id), or for a message without one the same (channel, message), inside the window."""
-    deletion: bool
+    retracts: bool
+    """A deletion that repeats the event id of a delivery that is none, for the first time."""
     unread: bool
-    """A wake of that occurrence is still pending."""
+    """No turn was started since, or a wake of that occurrence is still pending."""
 
 
 # fmt: off
 OCCURRENCE: DecisionTable[Occurs] = DecisionTable("occurrence", OccurrenceFacts, [
     Row("retraction", (True,  True,  True),  Occurs.RETRACTION, "the create was not read yet: its wake is withdrawn (H10)"),
     Row("deletion",   (True,  True,  False), Occurs.NEW,        "a marker about something already read (H1)"),
-    Row("duplicate",  (True,  False, ANY),   Occurs.DUPLICATE,  "a resend has no second message, wake or place in the sequence (H2, H7)"),
+    Row("duplicate",  (True,  False, ANY),   Occurs.DUPLICATE,  "a resend, also of a deletion: no second message, wake or place in the sequence (H2, H7)"),
     Row("new",        (False, ANY,   ANY),   Occurs.NEW,        "not seen inside the window (H5)"),
 ], source="RULES-answers h")
 # fmt: on
@@ -283,75 +277,4 @@ NOTICE: DecisionTable[Noticed] = DecisionTable("notice", NoticeFacts, [
     Row("G2-conversation", (True, True,  False, True,  True),  Noticed.CONVERSATION, "it moved to a channel that only receives"),
     Row("G2",             (True,  True,  False, True,  False), Noticed.LANDS,        "it moved"),
 ], source="RULES-answers g")
-# fmt: on
-
-
-class Rewinding(StrEnum):
-    """What a refused or failed turn leads to."""
-
-    NONE = "no rewind"
-    AUTO = "auto_rewind"
-    UNSTICK = "unstick"
-    BREAKER = "poison_breaker"
-    GIVE_UP = "no rewind, the episode is over"
-
-
-class RewindFacts(msgspec.Struct, frozen=True, gc=False):
-    """The columns of REWIND."""
-
-    ended: Literal["refused", "failed"]
-    chats: bool
-    """The turn is the chat's own: no subagent's, and not interrupted."""
-    forced: bool
-    """An unstick is under way."""
-    enabled: bool
-    """refused: auto-rewind is on · failed: the breaker matches (count, error, status)."""
-    budget: bool
-    """The budget of that cause is not used up."""
-
-
-# fmt: off
-REWIND: DecisionTable[Rewinding] = DecisionTable("rewind", RewindFacts, [
-    #                     ended      chats  forced enabled budget
-    Row("not-the-chats",  (ANY,       False, ANY,   ANY,   ANY),   Rewinding.NONE,    "only the record is written"),
-    Row("F2-unstick",     ("refused", True,  True,  ANY,   True),  Rewinding.UNSTICK, "the operator forces it"),
-    Row("F5-unstick",     ("refused", True,  True,  ANY,   False), Rewinding.GIVE_UP, "the cap is reached: told, and marked"),
-    Row("F1-auto",        ("refused", True,  False, True,  True),  Rewinding.AUTO,    "the exchange is removed and run again"),
-    Row("F5-auto",        ("refused", True,  False, True,  False), Rewinding.GIVE_UP, "the budget is used up: marked"),
-    Row("plain",          ("refused", True,  False, False, ANY),   Rewinding.NONE,    "auto-rewind is off"),
-    Row("unstick-failed", ("failed",  True,  True,  ANY,   ANY),   Rewinding.GIVE_UP, "an error ends the forced loop"),
-    Row("F3-breaker",     ("failed",  True,  False, True,  True),  Rewinding.BREAKER, "the history itself is rejected again and again"),
-    Row("F3-cap",         ("failed",  True,  False, True,  False), Rewinding.NONE,    "the cap is reached: only logged"),
-    Row("F3-other",       ("failed",  True,  False, False, ANY),   Rewinding.NONE,    "nothing else sheds"),
-], source="RULES-answers f")
-# fmt: on
-
-
-class Then(StrEnum):
-    """What follows the host's `rewound`."""
-
-    WAKE = "wake"
-    MARK = "mark"
-    REPORT = "mark and report"
-    NOTHING = "nothing"
-
-
-class RewoundFacts(msgspec.Struct, frozen=True, gc=False):
-    """The columns of REWOUND."""
-
-    asked: bool
-    """A rewind of that turn is awaited."""
-    removed: bool
-    """At least one exchange was removed."""
-    cause: Literal["auto_rewind", "unstick", "poison_breaker"]
-
-
-# fmt: off
-REWOUND: DecisionTable[Then] = DecisionTable("rewound", RewoundFacts, [
-    Row("unasked",    (False, ANY,   ANY),              Then.NOTHING, "no rewind of that turn is awaited"),
-    Row("F6-retry",   (True,  True,  ANY),              Then.WAKE,    "run again for what the shed turn answered"),
-    Row("F5-auto",    (True,  False, "auto_rewind"),    Then.MARK,    "nothing was left to remove"),
-    Row("F5-unstick", (True,  False, "unstick"),        Then.REPORT,  "nothing was left to remove"),
-    Row("F5-breaker", (True,  False, "poison_breaker"), Then.NOTHING, "a failed turn gets no mark (O6)"),
-], source="RULES-answers f, F5, F6, O11")
 # fmt: on

@@ -6,17 +6,14 @@ id is resolved once, when a turn opens: to the one registered channel that answe
 
 from __future__ import annotations
 
-import msgspec
-
 from turnkeeper.engine.chat.state import ChatState, Registered
 from turnkeeper.engine.events import ChannelRegistered, ServerRemoved
 from turnkeeper.engine.ids import ChannelRef
 from turnkeeper.engine.protocol import Draft
 from turnkeeper.engine.signals import LimitReached
 
-__all__ = ["lookup", "on_registered", "on_server_removed", "register_lazily", "resolved", "usable"]
+__all__ = ["known_place", "lookup", "on_registered", "on_server_removed", "register_lazily", "resolved", "usable"]
 
-replace = msgspec.structs.replace
 ChatDraft = Draft[ChatState]
 
 
@@ -60,31 +57,33 @@ def lookup(state: ChatState, channel: ChannelRef | None) -> Registered | None:
 
 
 def resolved(state: ChatState, channel: ChannelRef | None) -> ChannelRef | None:
-    """Resolve a bare id to the one registered channel that answers to it; else leave it bare."""
+    """Resolve a bare id to the one registered channel that answers to it; else leave it bare.
+
+    Ids are unique inside a server, threads and all: a thread is a place in the channel, not another channel.
+    """
     if channel is None or channel.server is not None:
         return channel
-    same = [
-        entry.ref
-        for entry in state.channels.values()
-        if (entry.ref.id, entry.ref.thread) == (channel.id, channel.thread)
-    ]
-    return same[0] if len(same) == 1 else channel
+    servers = dict.fromkeys(entry.ref.server for entry in state.channels.values() if entry.ref.id == channel.id)
+    return ChannelRef(next(iter(servers)), channel.id, channel.thread) if len(servers) == 1 else channel
+
+
+def known_place(state: ChatState, channel: ChannelRef | None) -> ChannelRef | None:
+    """Return the channel if its server is known, or can be; nothing is ever sent to a bare id."""
+    found = resolved(state, channel)
+    return found if found is not None and found.server is not None else None
 
 
 def on_server_removed(draft: ChatDraft, event: ServerRemoved) -> None:
-    """Forget a server: its channels, an anchor and parked anchors there; its wakes lose their place."""
+    """Forget a server: its channels, an anchor and parked anchors there (A15).
+
+    Wakes keep what they are for: an adapter that comes back still gets its answers.
+    """
     state = draft.state
     gone = event.server
     parked = state.parked
     for key, held in state.parked.items():
         if held.anchor.channel.server == gone:
             parked = parked.drop(key)
-    wakes = tuple(
-        replace(wake, channel=None, message=None, participant=None)
-        if wake.channel is not None and wake.channel.server == gone
-        else wake
-        for wake in state.wakes
-    )
     kept = {name: entry for name, entry in state.channels.items() if entry.ref.server != gone}
     anchor = None if state.anchor is not None and state.anchor.channel.server == gone else state.anchor
-    draft.set(channels=kept, anchor=anchor, parked=parked, wakes=wakes)
+    draft.set(channels=kept, anchor=anchor, parked=parked)

@@ -27,11 +27,11 @@ from turnkeeper.engine.chat.answer_tables import (
 )
 from turnkeeper.engine.chat.state import Anchor, ChatState, Occurrence, Parked, Waking
 from turnkeeper.engine.events import Accepted, Inbound
-from turnkeeper.engine.ids import ChannelRef, MessageId, delivery_key
+from turnkeeper.engine.ids import delivery_key
 from turnkeeper.engine.protocol import Draft
 from turnkeeper.engine.signals import AnchorCommitLate, AnchorMoved, DuplicateInbound
 
-__all__ = ["on_accepted", "on_inbound"]
+__all__ = ["event_key", "on_accepted", "on_inbound"]
 
 replace = msgspec.structs.replace
 ChatDraft = Draft[ChatState]
@@ -40,52 +40,79 @@ ChatDraft = Draft[ChatState]
 def on_inbound(draft: ChatDraft, event: Inbound) -> None:
     """Take in a delivery: once, into the sequence, to the anchor, and as a wake."""
     key = _identity(event)
-    known = _is_known(draft, key)
-    unread = bool(event.event_id) and any(wake.event_id == event.event_id for wake in draft.state.wakes)
-    decision = OCCURRENCE.decide(OccurrenceFacts(known, event.kind == "deletion", unread))
+    known = _known(draft, key)
+    decision = OCCURRENCE.decide(_occurrence_facts(draft.state, event, key, known))
     draft.decided(decision)
     match decision.verdict:
         case Occurs.DUPLICATE:
             draft.signal(DuplicateInbound(chat=draft.state.chat, event_id=event.event_id), decision)
-        case Occurs.RETRACTION:
-            kept = tuple(wake for wake in draft.state.wakes if wake.event_id != event.event_id)
-            draft.set(wakes=kept)
-        case Occurs.NEW:
-            _remember(draft, key, event)
-            if event.channel is not None:
-                directory.register_lazily(draft, event.channel, open_=event.lane == "channel")
-            draft.set(delivered=draft.state.delivered + 1)
-            _anchor(draft, event)
-            _wake(draft, event)
+        case Occurs.RETRACTION if known is not None:
+            _retract(draft, key, known)
+        case _:
+            _deliver(draft, event, key, known)
+
+
+def _deliver(draft: ChatDraft, event: Inbound, key: str, known: Occurrence | None) -> None:
+    if known is not None:
+        _mark_deleted(draft, key, known)
+    else:
+        _remember(draft, key, event)
+    if event.channel is not None:
+        directory.register_lazily(draft, event.channel, open_=event.lane == "channel")
+    draft.set(delivered=draft.state.delivered + 1)
+    _anchor(draft, event)
+    _wake(draft, event)
 
 
 def _identity(event: Inbound) -> str:
     """Return what makes an occurrence the same one (H1); empty: always new."""
     if event.event_id:
-        return _event_key(event.channel.server if event.channel is not None else None, event.event_id)
+        return event_key(event.channel.server if event.channel is not None else None, event.event_id)
     if event.kind == "message" and event.message is not None and event.channel is not None:
         return delivery_key("message", str(event.channel), event.message)
     return ""
 
 
-def _event_key(server: str | None, event_id: str) -> str:
-    """Return a structural key: the two parts can never run together."""
-    return delivery_key("event", server or "", event_id)
+def event_key(server: str | None, event_id: str) -> str:
+    """Return the structural key of an occurrence: its parts never run together, no server is no server's name."""
+    return delivery_key("local", event_id) if server is None else delivery_key("event", server, event_id)
 
 
-def _is_known(draft: ChatDraft, key: str) -> bool:
+def _known(draft: ChatDraft, key: str) -> Occurrence | None:
+    """Return the occurrence of this key, if it is inside the window."""
     known = draft.state.occurrences.get(key) if key else None
     window_ms = draft.at.policy.inbound.receipt_window_ms
-    return known is not None and draft.at.now_ms - known.at_ms < window_ms
+    return known if known is not None and draft.at.now_ms - known.at_ms < window_ms else None
+
+
+def _occurrence_facts(state: ChatState, event: Inbound, key: str, known: Occurrence | None) -> OccurrenceFacts:
+    if known is None:
+        return OccurrenceFacts(known=False, retracts=False, unread=False)
+    pending = any(wake.occurrence == key for wake in state.wakes)
+    retracts = event.kind == "deletion" and not known.deleted
+    return OccurrenceFacts(known=True, retracts=retracts, unread=pending or known.tick > state.read_tick)
 
 
 def _remember(draft: ChatDraft, key: str, event: Inbound) -> None:
     if not key:
         return
-    entry = Occurrence(draft.at.now_ms, event.message, event.channel)
+    deleted = event.kind == "deletion"
+    entry = Occurrence(draft.at.now_ms, event.message, event.channel, tick=draft.state.tick, deleted=deleted)
     limit = ("occurrences", draft.at.policy.limits.occurrences)
     fresh = draft.state.occurrences.drop(key)
     draft.set(occurrences=memory.kept(draft, fresh, key, entry, limit))
+
+
+def _mark_deleted(draft: ChatDraft, key: str, known: Occurrence) -> None:
+    """Remember that a deletion repeated this event id: the next one is a resend."""
+    limit = draft.at.policy.limits.occurrences
+    draft.set(occurrences=draft.state.occurrences.put(key, replace(known, deleted=True), limit))
+
+
+def _retract(draft: ChatDraft, key: str, known: Occurrence) -> None:
+    """The create was not read yet: its wake is withdrawn, also the one that an edit of it took over (H10)."""
+    _mark_deleted(draft, key, known)
+    wakes.withdraw(draft, known.channel, known.message, key)
 
 
 def _said(event: Inbound) -> Said:
@@ -95,8 +122,8 @@ def _said(event: Inbound) -> Said:
 
 
 def _anchor(draft: ChatDraft, event: Inbound) -> None:
-    """Set or park the anchor (table ANCHOR)."""
-    channel, message = event.channel, event.message
+    """Set or park the anchor (table ANCHOR); it needs a channel of a known server."""
+    channel, message = directory.known_place(draft.state, event.channel), event.message
     named = channel is not None and message is not None
     assembled = event.delivery == "assembled"
     facts = AnchorFacts(_said(event), named, assembled, bool(event.event_id), draft.state.ephemeral)
@@ -109,9 +136,9 @@ def _anchor(draft: ChatDraft, event: Inbound) -> None:
         _move(draft, anchor)
     elif event.event_id:
         limit = ("parked", draft.at.policy.limits.parked)
-        key = _event_key(channel.server, event.event_id)
+        key = event_key(channel.server, event.event_id)
         held = Parked(anchor, draft.at.now_ms)
-        draft.set(parked=memory.kept(draft, draft.state.parked, key, held, limit))
+        draft.set(parked=memory.kept(draft, draft.state.parked.drop(key), key, held, limit))
 
 
 def _move(draft: ChatDraft, anchor: Anchor) -> None:
@@ -121,16 +148,18 @@ def _move(draft: ChatDraft, anchor: Anchor) -> None:
 
 def _wake(draft: ChatDraft, event: Inbound) -> None:
     """Queue the wake that this delivery makes, if it makes one (table WAKE)."""
+    said = _said(event)
     named = event.channel is not None and event.message is not None
     live = event.delivery == "live"
-    decision = WAKE.decide(WakeFacts(event.wakes, live, draft.state.ephemeral, _said(event), named))
+    decision = WAKE.decide(WakeFacts(event.wakes, live, draft.state.ephemeral, said, named))
     draft.decided(decision)
     if decision.verdict is Carries.NOTHING:
         return
     pair = decision.verdict is Carries.PAIR
-    addressed = event.addressed
-    if _said(event) is Said.FIRST_VIEW and pair:
-        addressed = _withdraw(draft, event.channel, event.message) or addressed
+    replaced: tuple[Waking, ...] = ()
+    if said is Said.FIRST_VIEW and pair:
+        # Of the create it replaces (H9): somebody who was addressed stays addressed.
+        replaced = wakes.withdraw(draft, event.channel, event.message)
     wakes.queue(
         draft,
         Waking(
@@ -138,24 +167,23 @@ def _wake(draft: ChatDraft, event: Inbound) -> None:
             draft.state.tick,
             channel=event.channel,
             message=event.message if pair else None,
-            participant=event.participant if pair else None,
-            addressed=addressed,
-            event_id=event.event_id or "",
+            participant=_participant(event, replaced) if pair else None,
+            addressed=event.addressed or any(wake.addressed for wake in replaced),
+            occurrence=_identity(event) if event.event_id else "",
         ),
     )
 
 
-def _withdraw(draft: ChatDraft, channel: ChannelRef | None, message: MessageId | None) -> bool:
-    """Withdraw the unstarted wake of the create that a first view replaces (H9); was it addressed?"""
-    mine = [wake for wake in draft.state.wakes if wakes.is_for(wake, channel, message) and wake.event_id]
-    draft.set(wakes=tuple(wake for wake in draft.state.wakes if wake not in mine))
-    return any(wake.addressed for wake in mine)
+def _participant(event: Inbound, replaced: tuple[Waking, ...]) -> str | None:
+    """Return who wrote it; an edit that does not say so has the author of its create."""
+    known = [wake.participant for wake in replaced if wake.participant is not None]
+    return event.participant if event.participant is not None or not known else known[-1]
 
 
 def on_accepted(draft: ChatDraft, event: Accepted) -> None:
     """Commit a parked anchor, if nothing newer was delivered (table COMMIT)."""
     state = draft.state
-    key = _event_key(event.server, event.event_id)
+    key = event_key(event.server, event.event_id)
     held = state.parked.get(key)
     if held is not None and draft.at.now_ms - held.at_ms >= draft.at.policy.inbound.receipt_window_ms:
         held = None

@@ -14,15 +14,17 @@ import msgspec
 
 from turnkeeper.engine import commands
 from turnkeeper.engine.chat import directory, memory, wakes
-from turnkeeper.engine.chat.answer_tables import (
+from turnkeeper.engine.chat.rewind_tables import (
     REWIND,
     REWOUND,
-    Rewinding,
+    UNSTICK,
     RewindFacts,
+    Rewinding,
     RewoundFacts,
     Then,
+    UnstickFacts,
+    Unstuck,
 )
-from turnkeeper.engine.chat.attribution import counted
 from turnkeeper.engine.chat.state import (
     ChatState,
     LastRefused,
@@ -34,6 +36,7 @@ from turnkeeper.engine.chat.state import (
     Waking,
 )
 from turnkeeper.engine.commands import RewindCause
+from turnkeeper.engine.config import Policy
 from turnkeeper.engine.events import Failed, Refused, Rewound, Unstick
 from turnkeeper.engine.ids import channel_at, delivery_key, turn_at
 from turnkeeper.engine.protocol import (
@@ -46,7 +49,7 @@ from turnkeeper.engine.protocol import (
     Shed,
     ShowMark,
 )
-from turnkeeper.engine.signals import RefusalMarked, RefusalUnmarked, UnstickRefused
+from turnkeeper.engine.signals import LimitReached, RefusalMarked, RefusalUnmarked, SpeechUnrouted, UnstickRefused
 
 __all__ = ["on_failed", "on_refused", "on_rewound", "on_shed", "on_turn_settled", "on_unstick"]
 
@@ -62,12 +65,17 @@ COMPLETIONS = frozenset(
         "reply-rescue",
         "interim-noop",
         "silent",
+        "undelivered",
     }
 )
-"""Outcomes that end an episode (F0)."""
+"""Outcomes of a turn that the model completed: they end an episode (F0). That nobody could be reached is no refusal."""
 POISON_STATUS = frozenset({400, 422, None})
 REWINDS_CAP = 10
-SHED_MAX = 64
+CAUSES: dict[Rewinding, RewindCause] = {
+    Rewinding.AUTO: "auto_rewind",
+    Rewinding.UNSTICK: "unstick",
+    Rewinding.BREAKER: "poison_breaker",
+}
 
 
 def on_refused(draft: ChatDraft, event: Refused) -> None:
@@ -107,7 +115,8 @@ def _is_the_chats(turn: TurnEntry) -> bool:
     return turn.source != "subagent" and not turn.interrupted
 
 
-def _policy_of(draft: ChatDraft, turn: TurnEntry):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _policy_of(draft: ChatDraft, turn: TurnEntry) -> Policy:
+    """Return the policy that the turn opened with."""
     return turn.policy if turn.policy is not None else draft.at.policy
 
 
@@ -121,52 +130,69 @@ def _plan(
     draft: ChatDraft, turn: TurnEntry, ended: Literal["refused", "failed"], *, enabled: bool
 ) -> RewindPlan | None:
     """Decide whether the exchange is removed and run again (table REWIND)."""
-    state, policy = draft.state, _policy_of(draft, turn)
-    streaks, forced = state.streaks, state.unsticking
-    if forced is not None and ended == "refused":
-        budget = forced.rewinds < forced.cap
-    elif ended == "refused":
-        budget = streaks.auto_rewinds < policy.refusal.max_rewinds
-    else:
-        budget = streaks.breaker_rewinds < min(policy.breaker.max_rewinds, REWINDS_CAP)
+    state, forced = draft.state, draft.state.unsticking
+    budget = _budget_left(state, _policy_of(draft, turn), ended)
     decision = REWIND.decide(RewindFacts(ended, _is_the_chats(turn), forced is not None, enabled, budget))
     draft.decided(decision)
     match decision.verdict:
         case Rewinding.NONE:
             return None
         case Rewinding.GIVE_UP:
-            _give_up(draft)
+            _give_up(draft, "unstick" if forced is not None else "auto_rewind", "gave up")
             return None
-        case Rewinding.AUTO:
-            changed = replace(streaks, auto_rewinds=streaks.auto_rewinds + 1)
-            cause: RewindCause = "auto_rewind"
-        case Rewinding.BREAKER:
-            changed = replace(streaks, breaker_rewinds=streaks.breaker_rewinds + 1)
-            cause = "poison_breaker"
-        case Rewinding.UNSTICK:
-            changed = streaks
-            cause = "unstick"
-            if forced is not None:
-                draft.set(unsticking=replace(forced, rewinds=forced.rewinds + 1))
-    draft.set(streaks=replace(changed, sheds=streaks.sheds + 1))
+        case Rewinding.AUTO | Rewinding.BREAKER | Rewinding.UNSTICK:
+            return _spend(draft, CAUSES[decision.verdict])
+
+
+def _budget_left(state: ChatState, policy: Policy, ended: Literal["refused", "failed"]) -> bool:
+    """Say whether the budget that pays for this rewind is not used up; the three are independent (F15)."""
+    streaks, forced = state.streaks, state.unsticking
+    if ended == "failed":
+        return streaks.breaker_rewinds < min(policy.breaker.max_rewinds, REWINDS_CAP)
+    if forced is not None:
+        return forced.rewinds < forced.cap
+    return streaks.auto_rewinds < policy.refusal.max_rewinds
+
+
+def _spend(draft: ChatDraft, cause: RewindCause) -> RewindPlan:
+    """Take one rewind out of its budget; the episode and its marker are shared."""
+    streaks, forced = draft.state.streaks, draft.state.unsticking
+    if cause == "unstick" and forced is not None:
+        draft.set(unsticking=replace(forced, rewinds=forced.rewinds + 1))
+    draft.set(
+        streaks=replace(
+            streaks,
+            sheds=streaks.sheds + 1,
+            auto_rewinds=streaks.auto_rewinds + (cause == "auto_rewind"),
+            breaker_rewinds=streaks.breaker_rewinds + (cause == "poison_breaker"),
+        )
+    )
     return RewindPlan(cause, streaks.sheds + 1, streaks.episode)
 
 
-def _give_up(draft: ChatDraft) -> None:
-    """The budget is used up: the counter starts anew, and an operator is told."""
+def _give_up(draft: ChatDraft, cause: RewindCause, result: str) -> None:
+    """The episode is over: its own budget starts anew, the others stay (F15), and an operator is told."""
     streaks = draft.state.streaks
-    draft.set(streaks=replace(streaks, auto_rewinds=0, sheds=0, episode=streaks.episode + 1))
-    _report(draft, "gave up")
+    used = 0 if cause == "auto_rewind" else streaks.auto_rewinds
+    draft.set(streaks=replace(streaks, auto_rewinds=used, sheds=0, episode=streaks.episode + 1))
+    _report(draft, result)
 
 
 def on_shed(draft: ChatDraft, told: Shed) -> None:
     """Remember what a refused or failed turn answered, for its retry and for an unstick."""
-    if told.plan is not None:
-        kept = draft.state.shed[-SHED_MAX + 1 :]
-        draft.set(shed=(*kept, ShedTurn(told.turn_id, told.answers, told.addressed, told.plan)))
     turn = draft.state.turns.get(told.turn_id)
-    if turn is not None and turn.source != "subagent" and told.refused:
+    if turn is None or turn.source == "subagent":
+        return
+    if told.refused:
         draft.set(last_refused=LastRefused(told.answers, told.addressed, told.turn_id))
+    if told.plan is None:
+        return
+    limit, waiting = draft.at.policy.limits.open_turns, draft.state.shed
+    if len(waiting) >= limit:
+        draft.signal(LimitReached(chat=draft.state.chat, turn_id=waiting[0].turn_id, limit="open_turns"))
+    mark = _policy_of(draft, turn).refusal.mark
+    shed = ShedTurn(told.turn_id, told.answers, told.addressed, told.plan, mark=mark)
+    draft.set(shed=(*waiting, shed)[-limit:])
 
 
 def on_rewound(draft: ChatDraft, event: Rewound) -> None:
@@ -181,13 +207,13 @@ def on_rewound(draft: ChatDraft, event: Rewound) -> None:
     match decision.verdict:
         case Then.WAKE:
             _wake(draft, shed.answers, cause, shed.plan.attempt, addressed=shed.addressed)
-        case Then.MARK:
+        case Then.MARK | Then.REPORT:
             _mark(draft, shed)
-        case Then.REPORT:
-            _mark(draft, shed)
-            _report(draft, "gave up: nothing was left to remove")
+            _give_up(draft, cause, "gave up: nothing was left to remove")
         case Then.NOTHING:
-            pass
+            # Nothing was shed after all.
+            streaks = draft.state.streaks
+            draft.set(streaks=replace(streaks, sheds=max(0, streaks.sheds - 1)))
 
 
 def _wake(draft: ChatDraft, answers: Answers, cause: RewindCause, attempt: int, *, addressed: bool) -> None:
@@ -223,17 +249,24 @@ def _mark(draft: ChatDraft, shed: ShedTurn) -> None:
         draft.signal(RefusalUnmarked(chat=chat, turn_id=shed.turn_id, why="the pair names no message"))
         return
     key = delivery_key("react", chat, shed.turn_id)
-    draft.tell(channel_at(chat, channel), ShowMark(key, answers.message, draft.at.policy.refusal.mark))
-    draft.count("refusals", "marked")
+    draft.tell(channel_at(chat, channel), ShowMark(key, answers.message, shed.mark))
     draft.signal(RefusalMarked(chat=chat, turn_id=shed.turn_id, channel=channel, message=answers.message))
 
 
 def on_unstick(draft: ChatDraft, event: Unstick) -> None:
     """Force the rewind loop: only on an idle agent; the kick-off takes the last refused turn's pair (O1)."""
     state = draft.state
-    if counted(state) or state.unsticking is not None:
-        why = "a turn is open" if counted(state) else "an unstick is under way"
-        draft.signal(UnstickRefused(chat=state.chat, why=why))
+    decision = UNSTICK.decide(
+        UnstickFacts(
+            subagent=state.ephemeral,
+            busy=any(turn.status != "settled" and turn.source != "subagent" for turn in state.turns.values()),
+            forced=state.unsticking is not None,
+            rewinding=bool(state.shed),
+        )
+    )
+    draft.decided(decision)
+    if decision.verdict is Unstuck.REFUSED:
+        draft.signal(UnstickRefused(chat=state.chat), decision)
         return
     wanted = event.max_rewinds if event.max_rewinds is not None else draft.at.policy.refusal.max_rewinds
     cap = max(1, min(wanted, REWINDS_CAP))
@@ -249,22 +282,25 @@ def _report(draft: ChatDraft, result: str) -> None:
     if forced is None:
         return
     draft.set(unsticking=None)
-    if forced.report_to is None or not directory.usable(draft, forced.report_to):
+    if forced.report_to is None:
+        return
+    place = directory.known_place(state, forced.report_to)
+    if place is None or not directory.usable(draft, place):
+        draft.signal(SpeechUnrouted(chat=state.chat, why="the report's channel cannot be used"))
         return
     key = delivery_key("report", state.chat, forced.started)
     text = f"[unstick] {result}, {forced.rewinds} of {forced.cap} rewinds used"
-    memory.put_outbound(draft, key, Outbound(forced.report_to, state.tick, kind="report"))
-    draft.tell(channel_at(state.chat, forced.report_to), Deliver(key, text, purpose="report"))
+    memory.put_outbound(draft, key, Outbound(place, state.tick, kind="report"))
+    draft.tell(channel_at(state.chat, place), Deliver(key, text, purpose="report"))
 
 
 def on_turn_settled(draft: ChatDraft, turn: TurnEntry) -> None:
-    """A completion ends the episode; any other end of a forced run ends the loop."""
+    """A completion ends the episode; any end but a refusal ends a forced loop."""
     if turn.source == "subagent":
         return
     streaks = draft.state.streaks
-    if turn.outcome in COMPLETIONS:
-        if streaks != Streaks(episode=streaks.episode):
-            draft.set(streaks=Streaks(episode=streaks.episode + (1 if streaks.sheds else 0)))
-        _report(draft, "done")
-    elif turn.outcome not in {"refused", "failed"}:
-        _report(draft, f"ended as {turn.outcome}")
+    if turn.outcome in COMPLETIONS and streaks != Streaks(episode=streaks.episode):
+        draft.set(streaks=Streaks(episode=streaks.episode + (1 if streaks.sheds else 0)))
+    if turn.outcome != "refused":
+        done = turn.outcome in COMPLETIONS and turn.outcome != "undelivered"
+        _report(draft, "done" if done else f"ended as {turn.outcome}")

@@ -166,7 +166,10 @@ class Occurrence(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     at_ms: int
     message: MessageId | None = None
     channel: ChannelRef | None = None
-    accepted: bool = False
+    tick: int = 0
+    """When it was delivered: unread until a turn starts after it."""
+    deleted: bool = False
+    """It is a deletion, or one repeated its event id."""
 
 
 class Waking(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -178,7 +181,8 @@ class Waking(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     message: MessageId | None = None
     participant: str | None = None
     addressed: bool = False
-    event_id: str = ""
+    occurrence: str = ""
+    """The coalesced delivery that made it, by (server, event id): its retraction withdraws the wake."""
     parked: bool = False
     """Made while quiesced."""
 
@@ -203,6 +207,8 @@ class ShedTurn(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     answers: Answers
     addressed: bool
     plan: RewindPlan
+    mark: str = "refused"
+    """Of the policy that the turn opened with, should nothing be left to remove."""
 
 
 class Unsticking(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -256,6 +262,8 @@ class ChatState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     parked: Horizon[Parked] = Horizon()
     occurrences: Horizon[Occurrence] = Horizon()
     wakes: tuple[Waking, ...] = ()
+    read_tick: int = 0
+    """When a turn was last started or continued: what was delivered before was read."""
     quiesced: bool = False
     announced: ChannelRef | None = None
     """Where the agent was last told that its speech lands."""

@@ -141,7 +141,8 @@ def _on_stopped(draft: ChatDraft, event: events.Stopped) -> None:
             owners = candidates
     stop_id = state.stop_id + 1
     draft.set(stop_id=stop_id)
-    told = StopCaptured(_cut(draft, event.text), event.channel, len(owners) == 1, stop_id)
+    prefix = directory.resolved(state, event.channel)
+    told = StopCaptured(_cut(draft, event.text), prefix, len(owners) == 1, stop_id)
     for turn in owners:
         draft.tell(turn_at(state.chat, turn.turn_id), told)
 

@@ -35,8 +35,9 @@ def on_opened(draft: ChatDraft, event: TurnOpened) -> None:
         return
     subagent = event.source == "subagent" or state.ephemeral
     source = "subagent" if subagent else event.source
-    answers, addressed, trigger = (Answers(), False, None) if subagent else _answers(draft, event)
-    speech = _locus(draft, trigger, subagent=subagent)
+    known = state.ledger.get(event.turn_id)
+    answers, addressed = (Answers(), False) if subagent else _answers(draft, event, known)
+    speech = _locus(draft, answers.channel, subagent=subagent)
     entry = TurnEntry(
         event.turn_id,
         source,
@@ -48,8 +49,7 @@ def on_opened(draft: ChatDraft, event: TurnOpened) -> None:
     )
     draft.set(turns={**draft.state.turns, event.turn_id: entry})
     if not subagent:
-        draft.set(last_refused=None)
-    known = draft.state.ledger.get(event.turn_id)
+        draft.set(last_refused=None, read_tick=draft.state.tick)
     _write_primary(draft, event.turn_id, source, answers, known)
     quote = known.quote if known is not None else Quote()
     draft.tell(turn_at(state.chat, event.turn_id), Opened(source, answers, speech, quote, addressed))
@@ -64,16 +64,21 @@ def _was_turn(state: ChatState, turn_id: str) -> bool:
     return turn_id in state.turns or (known is not None and known.is_turn) or (stone is not None and stone.is_turn)
 
 
-def _answers(draft: ChatDraft, event: TurnOpened) -> tuple[Answers, bool, ChannelRef | None]:
-    """Decide the pair: given by the host, or merged from the wakes; both consume them (M8)."""
-    taken = wakes.consume(draft)
-    if event.channel is None and event.message is None:
-        answers, addressed = wakes.merge(draft, taken)
-    else:
-        answers = Answers(event.channel, event.message, event.participant)
-        addressed = _addressed(taken, answers)
-    answers = replace(answers, channel=directory.resolved(draft.state, answers.channel))
-    return answers, addressed, answers.channel
+def _answers(draft: ChatDraft, event: TurnOpened, known: Input | None) -> tuple[Answers, bool]:
+    """Decide the pair: given by the host or its ledgered input, else merged from the wakes; all consume them (M8).
+
+    Bare ids are resolved here, once, before they are compared (E22b).
+    """
+    given = Answers(event.channel, event.message, event.participant)
+    if given.channel is None and given.message is None and known is not None:
+        # An input that is handed over again is for the message it was for.
+        given = Answers(known.channel, known.message, known.participant)
+    state = draft.state
+    taken = tuple(replace(wake, channel=directory.resolved(state, wake.channel)) for wake in wakes.consume(draft))
+    if given.channel is None and given.message is None:
+        return wakes.merge(draft, taken)
+    answers = replace(given, channel=directory.resolved(state, given.channel))
+    return answers, _addressed(taken, answers)
 
 
 def _addressed(taken: tuple[Waking, ...], answers: Answers) -> bool:
@@ -83,19 +88,21 @@ def _addressed(taken: tuple[Waking, ...], answers: Answers) -> bool:
 
 
 def _locus(draft: ChatDraft, trigger: ChannelRef | None, *, subagent: bool) -> ChannelRef | None:
-    """Decide where plain speech lands (table LOCUS)."""
+    """Decide where plain speech lands (table LOCUS); a bare id is no place."""
     state, speech = draft.state, draft.at.policy.speech
+    home = directory.known_place(state, state.home)
     woken = trigger is not None and trigger.server is not None
+    configured = directory.known_place(state, ChannelRef.parse(speech.home)) if speech.home is not None else None
     latest = speech.fallback == "latest-inbound" and state.anchor is not None
-    decision = LOCUS.decide(LocusFacts(subagent, state.home is not None, woken, speech.home is not None, latest))
+    decision = LOCUS.decide(LocusFacts(subagent, home is not None, woken, configured is not None, latest))
     draft.decided(decision)
     match decision.verdict:
         case Locus.HOME:
-            return state.home
+            return home
         case Locus.TRIGGER:
             return trigger
         case Locus.CONFIGURED:
-            return ChannelRef.parse(speech.home) if speech.home is not None else None
+            return configured
         case Locus.ANCHOR:
             return state.anchor.channel if state.anchor is not None else None
         case Locus.NONE:
@@ -186,6 +193,7 @@ def on_continued(draft: ChatDraft, event: TurnContinued) -> None:
         return
     draft.set(turns={**draft.state.turns, turn.turn_id: replace(turn, tick=draft.state.tick)})
     if turn.source != "subagent":
+        draft.set(read_tick=draft.state.tick)
         wakes.consume(draft)
 
 
@@ -205,7 +213,7 @@ def on_folded(draft: ChatDraft, event: InputFolded) -> None:
         event.source,
         draft.at.now_ms,
         state.tick,
-        channel=event.channel,
+        channel=directory.resolved(state, event.channel),
         message=event.message,
         participant=event.participant,
         into=into if host is not None else None,
@@ -213,6 +221,9 @@ def on_folded(draft: ChatDraft, event: InputFolded) -> None:
         check_ms=check_ms,
     )
     ledger.write(draft, entry)
+    if not state.quiesced:
+        # It was handed to the running turn: a wake left behind would be what a later turn answers (M8).
+        wakes.withdraw(draft, event.channel, event.message)
 
 
 def _live_turn(state: ChatState) -> str | None:
@@ -235,11 +246,14 @@ def on_speech_moved(draft: ChatDraft, event: SpeechMoved) -> None:
     """Plain speech of an open turn lands elsewhere; what it answers does not change (D4, D5, G7, G8)."""
     state = draft.state
     turn = state.turns.get(event.turn_id)
-    if turn is None or turn.status != "open":
+    if turn is None or turn.status != "open" or turn.source == "subagent":
         return
-    draft.set(turns={**state.turns, turn.turn_id: replace(turn, speech=event.channel)})
-    draft.tell(turn_at(state.chat, turn.turn_id), SpeechShifted(event.channel))
-    if draft.at.policy.speech.prose in {"locus", "hybrid"} and turn.source != "subagent":
-        draft.set(announced=event.channel, ever_announced=True)
-        if event.cause == "re_pin":
-            _notice(draft, turn.turn_id, event.channel)
+    place = directory.known_place(state, event.channel)
+    policy = turn.policy if turn.policy is not None else draft.at.policy
+    moved = place != turn.speech or place != state.announced
+    draft.set(turns={**state.turns, turn.turn_id: replace(turn, speech=place)})
+    draft.tell(turn_at(state.chat, turn.turn_id), SpeechShifted(place))
+    if policy.speech.prose in {"locus", "hybrid"}:
+        draft.set(announced=place, ever_announced=True)
+        if event.cause == "re_pin" and moved:
+            _notice(draft, turn.turn_id, place)

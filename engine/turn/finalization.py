@@ -162,7 +162,8 @@ def speech(draft: TurnDraft, cause: EndCause) -> tuple[str, ChannelRef | None]:
         case Prose.LOCUS:
             return text, state.speech
         case Prose.PREFIX:
-            return text, prefix
+            # A bare id that nobody answers to is no place; the text was not meant for the locus either.
+            return text, prefix if prefix is not None and prefix.server is not None else None
         case Prose.ARCHIVE:
             draft.signal(SpeechArchived(chat=state.chat, turn_id=state.turn_id), decision)
             return "", None

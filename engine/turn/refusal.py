@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from turnkeeper.engine import commands
 from turnkeeper.engine.commands import Outcome
-from turnkeeper.engine.ids import ChannelRef, channel_at, chat_at, delivery_key
-from turnkeeper.engine.protocol import Draft, FailedHere, RefusedHere, RewindPlan, Shed, ShowMark
+from turnkeeper.engine.ids import ChannelRef, channel_at, chat_at, delivery_key, turn_at
+from turnkeeper.engine.protocol import Draft, Due, FailedHere, RefusedHere, RewindPlan, Shed, ShowMark
 from turnkeeper.engine.signals import RefusalMarked, RefusalUnmarked, RewindQueued
-from turnkeeper.engine.turn import finalization
 from turnkeeper.engine.turn.state import TurnState
 from turnkeeper.engine.turn.tables import REFUSAL, Mark, RefusalFacts
 
@@ -43,6 +42,7 @@ def on_refused(draft: TurnDraft, told: RefusedHere) -> None:
         draft.signal(RefusalMarked(chat=state.chat, turn_id=state.turn_id, channel=locus, message=message), decision)
     else:
         draft.signal(RefusalUnmarked(chat=state.chat, turn_id=state.turn_id), decision)
+    # One refusal, one count: a rewind that finds nothing to remove is not counted again.
     draft.count("refusals", decision.row if decision.row != "interrupted" else "no-message")
     if state.interrupted_ms is None:
         _close(draft, "refused", told.plan)
@@ -100,4 +100,5 @@ def _close(draft: TurnDraft, outcome: Outcome, plan: RewindPlan | None) -> None:
     )
     draft.set(phase="closing", outcome=outcome, ending=None, grace_until_ms=0)
     if not state.flights:
-        finalization.settle(draft, outcome)
+        # After what was told above: the mark comes before the terminal.
+        draft.tell(turn_at(state.chat, state.turn_id), Due())

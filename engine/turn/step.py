@@ -180,6 +180,8 @@ def _on_lost(draft: TurnDraft, _: AgentLost) -> None:
 def _on_due(draft: TurnDraft, _: Due) -> None:
     """Decide whatever is due; a deadline is only a hint, the state says what is."""
     state, now = draft.state, draft.at.now_ms
+    if state.phase == "closing" and state.outcome is not None and not state.flights:
+        finalization.settle(draft, state.outcome)
     if state.phase != "open":
         return
     timers = state.policy.timers
