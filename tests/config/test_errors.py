@@ -50,7 +50,7 @@ CASES = {
     "[limits]\ntext_bytes = 0": "limits.text_bytes is 0; expected whole bytes from 1 to 268_435_456",
     "[limits]\nledger = 0": "limits.ledger is 0; expected an integer from 1 to 10_000_000",
     '[attribution]\nfold_proof = "on"': 'attribution.fold_proof is "on"; expected one of "consumed", "off"',
-    '[speech]\nprose = "hybird"': 'speech.prose is "hybird"; expected one of "locus", "hybrid", "explicit", "disabled"',
+    '[speech]\nprose = "mixed"': 'speech.prose is "mixed"; expected one of "locus", "hybrid", "explicit", "disabled"',
     # values that do not go together, or name no place
     "[limits]\ningress_low = 70000": "limits.ingress_low is 70_000; expected at most limits.ingress_high, 65_536",
     "[limits]\ningress_high = 10": "limits.ingress_low is 49_152; expected at most limits.ingress_high, 10",
