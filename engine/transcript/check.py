@@ -76,12 +76,16 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def naive_prompt(path: Iterable[Item]) -> list[Item]:
-    """Build the prompt of a program that tells receipts by provider and model only."""
+    """Build the prompt of a program that tells receipts by provider and model only.
+
+    Side entries are on nobody's path, so even that program does not show them.
+    """
     prompt: list[Item] = []
     for item in path:
         if isinstance(item, Receipt):
             message = message_of(item.raw)
-            if message.get("provider") != PROVIDER or message.get("model") not in MIRROR_MODELS:
+            pair = message.get("provider") == PROVIDER and message.get("model") in MIRROR_MODELS
+            if not pair and item.raw.get("appendMode") != "side":
                 prompt.append(unmarked(item))
         elif not isinstance(item, Row):
             prompt.append(item)

@@ -25,7 +25,7 @@ from turnkeeper.engine.transcript.repeats import (
     RepeatFacts,
     Speech,
     likeness,
-    provenance,
+    outranks,
     speech_of,
 )
 
@@ -195,7 +195,7 @@ class Fallback:
 
     def _drop_or_swap(self, prior: Candidate, item: Candidate, made: Decision[Fate]) -> None:
         """Keep the earlier position and the body with provenance (R22)."""
-        if provenance(item.message) > provenance(prior.message):
+        if outranks(item.message, prior.message):
             self.kept[self._prior_at] = item.message
             self._prior, self._target = item, ""
             self._drop(prior, made, item)

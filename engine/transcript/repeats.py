@@ -23,7 +23,7 @@ __all__ = [
     "RepeatFacts",
     "Speech",
     "likeness",
-    "provenance",
+    "outranks",
     "speech_of",
 ]
 
@@ -140,7 +140,11 @@ def likeness(
     return Likeness.TEXT
 
 
-def provenance(message: Utterance) -> tuple[bool, bool, bool]:
-    """Rank a body for R22: the model's name, then thinking or a signature, then a usage that is not zero."""
-    fields = message_of(message.raw)
-    return message.own, bears_thought(fields.get("content")), is_spent(fields.get("usage"))
+def outranks(later: Utterance, prior: Utterance) -> bool:
+    """Tell whether a body has more provenance than another: the model's name, then thinking, then usage (R22)."""
+    if later.own is not prior.own:
+        return later.own
+    if bears_thought(later.content) is not bears_thought(prior.content):
+        return bears_thought(later.content)
+    usages = [is_spent(message_of(message.raw).get("usage")) for message in (prior, later)]
+    return usages == [False, True]

@@ -228,8 +228,8 @@ def _print_report(report: FileReport) -> None:
     if report.unrecorded:
         click.echo(f"  {report.unrecorded} prompts whose messages the recording left out or cut")
     click.echo(
-        f"  a filter on provider and model shows {naive.pairs} doubled pairs, {naive.chunks} repeated chunks and "
-        f"{naive.receipts} receipts: {naive.twice_bytes} bytes twice"
+        f"  a filter on provider and model shows doubled pairs: {naive.pairs}, repeated chunks: {naive.chunks}, "
+        f"receipts: {naive.receipts}; {naive.twice_bytes} bytes twice"
     )
     dropped = ", ".join(f"{count} {reason}" for reason, count in view_.items() if reason != "kept" and count)
     click.echo(f"  the view keeps {view_['kept']} and drops {dropped or 'nothing'}; {report.view_pairs} pairs left")
