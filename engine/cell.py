@@ -196,7 +196,7 @@ class Cell:
                     owner = self._chat_of(owner.address)
                 before.setdefault(owner, owner.state)
                 self._step(owner, message, run)
-            fired = body.due is not None
+            fired = None if body.due is None else Address.parse(body.due.chat, body.due.owner)
             run.violated.extend(violations(before, run.commands, self.owners, self.at.now_ms, fired=fired))
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
             self._undo(before)

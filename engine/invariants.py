@@ -42,8 +42,8 @@ class After:
         self.commands = commands
         self.owners = owners
         self.now_ms = now_ms
-        self.fired = False
-        """The run was a deadline."""
+        self.fired: Address | None = None
+        """Whose deadline the run was."""
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types
         """Return an owner's state now, or None."""
@@ -69,7 +69,7 @@ def violations(
     owners: Mapping[Address, Any],
     now_ms: int,
     *,
-    fired: bool = False,
+    fired: Address | None = None,
 ) -> list[str]:
     """Return the names of the predicates that a run broke.
 
@@ -78,7 +78,7 @@ def violations(
         commands: what the run commanded.
         owners: every owner by address.
         now_ms: when it ran.
-        fired: the run was a deadline of a touched owner.
+        fired: whose deadline it was, if it was one.
 
     """
     after = After(touched, commands, owners, now_ms)
@@ -117,19 +117,20 @@ def quote_once(after: After) -> bool:
             continue
         if isinstance(command, Send) and command.replaces_preview:
             continue
-        if _quote_of(after, command.chat, command.turn_id).by != command.delivery:
+        quote = _quote_of(after, command.chat, command.turn_id)
+        if quote is not None and quote.by != command.delivery:
             return False
     return True
 
 
-def _quote_of(after: After, chat: str, turn_id: str) -> Quote:
-    """Return the quote of an input, wherever it is kept; one that is nowhere is nobody's."""
+def _quote_of(after: After, chat: str, turn_id: str) -> Quote | None:
+    """Return the quote of an input, wherever it is kept; an input that left a full ledger has none."""
     turn: TurnState | None = after.state(turn_at(chat, turn_id))
     if turn is not None and turn.phase != "settled":
         return turn.quote
     state: ChatState | None = after.state(chat_at(chat))
     entry = state.ledger.get(turn_id) if state is not None else None
-    return Quote() if entry is None else entry.quote
+    return None if entry is None else entry.quote
 
 
 def final_is_final(after: After) -> bool:
@@ -252,10 +253,10 @@ def deliveries_agree(after: After) -> bool:
 
 def deadlines_pass(after: After) -> bool:
     """A deadline that came is dealt with: it does not stay in the past."""
-    return not after.fired or not any(
-        owner.state is before and owner.due_ms is not None and owner.due_ms <= after.now_ms
-        for owner, before in after.touched.items()
-    )
+    owner = None if after.fired is None else after.owners.get(after.fired)
+    if owner is None or owner.due_ms is None or owner.due_ms > after.now_ms:
+        return True
+    return owner.state is not after.touched.get(owner)
 
 
 PREDICATES: dict[str, Callable[[After], bool]] = {
@@ -282,9 +283,15 @@ def audit(owners: Mapping[Address, Any]) -> list[str]:
     for address, owner in owners.items():
         if address.kind == "chat":
             found += _audit_chat(owner.state, owners)
-        elif address.kind == "turn" and owner.state.phase == "open" and owner.due_ms is None:
+        elif address.kind == "turn" and _waits_for_nothing(owner):
             found.append(f"{address} is open and nothing will ever end it")
     return found
+
+
+def _waits_for_nothing(owner: Any) -> bool:  # noqa: ANN401 - an owner of a turn
+    """Say whether an open turn has neither a deadline nor a delivery that will settle."""
+    turn: TurnState = owner.state
+    return turn.phase == "open" and owner.due_ms is None and not turn.flights
 
 
 def _audit_chat(chat: ChatState, owners: Mapping[Address, Any]) -> list[str]:

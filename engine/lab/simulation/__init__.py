@@ -1,0 +1,1 @@
+"""A seeded simulation: users, an agent, a platform and a process that fail, and an oracle that watches."""

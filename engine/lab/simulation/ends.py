@@ -1,0 +1,187 @@
+"""Complaints about ends: terminals, acks, inputs; and what was never told at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnkeeper.engine import events
+from turnkeeper.engine.commands import Send
+from turnkeeper.engine.ids import delivery_key
+from turnkeeper.engine.lab.simulation.sends import consumed_by
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.commands import Ack, Redeliver, TurnSettled
+    from turnkeeper.engine.lab.simulation.oracle import Oracle
+    from turnkeeper.engine.lab.simulation.seen import CallSeen, Operation, Seen, TurnSeen
+
+__all__ = ["Ends"]
+
+OVERTAKES = frozenset({"interrupted", "lost"})
+SAID = frozenset({"final-reply", "fallback", "consumed", "consumed-rescue", "interim-rescue", "reply-rescue"})
+"""Outcomes that claim an answer."""
+
+
+class Ends:
+    """Watches the terminals and acks of one chat."""
+
+    def __init__(self, oracle: Oracle, log: Seen) -> None:
+        self._oracle = oracle
+        self._log = log
+        self._speech_free = frozenset({"consumed", "silent", "interim-noop", "final-reply"})
+
+    def _complain(self, complaint: str) -> None:
+        self._oracle.complain(complaint)
+
+    # ------------------------------------------------------------ terminals
+
+    def terminal(self, command: TurnSettled) -> None:
+        """Judge a turn's end; after a crash it may be told again under its own id."""
+        turn = self._log.turns.get(command.turn_id)
+        if turn is None:
+            self._complain(f"ended, but never opened: {command.turn_id}")
+            return
+        if turn.ended is not None:
+            if turn.ended.id != command.id:
+                self._complain(f"ended twice: {command.turn_id}")
+            return
+        turn.ended, turn.ended_at = command, self._log.at
+        if command.outcome not in OVERTAKES:
+            self._nothing_out(command)
+        if command.outcome == "interrupted" and not turn.interrupted:
+            self._complain(f"interrupted by nobody: {command.turn_id}")
+        self._stop_text(turn, command)
+        if self._oracle.roomy and not self._oracle.torn:
+            self._delivered(command)
+
+    def _mine(self, turn_id: str) -> list[Operation]:
+        """List the replies that the turn owned: not those that came late."""
+        return [
+            operation
+            for operation in self._log.operations.values()
+            if isinstance(operation.command, Send)
+            and operation.command.turn_id == turn_id
+            and (operation.command.purpose != "reply" or not self._late(operation))
+        ]
+
+    def _late(self, operation: Operation) -> bool:
+        call = self._log.calls.get(operation.delivery.partition(":")[2].partition(":")[2])
+        return call is None or call.late
+
+    def _nothing_out(self, command: TurnSettled) -> None:
+        mine = {operation.delivery for operation in self._mine(command.turn_id)}
+        for operation in self._log.out((Send,)):
+            if operation.delivery in mine and not self._timed_out(operation):
+                self._complain(f"overtook its reply: {command.turn_id} ended while {operation.delivery} was out")
+
+    def _timed_out(self, operation: Operation) -> bool:
+        timeout_ms = self._oracle.config.delivery.settle_timeout_ms
+        return bool(timeout_ms) and self._oracle.now_ms >= operation.attempts[-1].at_ms + timeout_ms
+
+    def _stop_text(self, turn: TurnSeen, command: TurnSettled) -> None:
+        """A Stop text was the turn's last word: it is shown, or something else was, or the loss is told."""
+        if turn.stop and command.outcome in {"silent", "expired"} and turn.config.speech.prose == "locus":
+            self._complain(f"Stop text lost: {command.turn_id} ended as {command.outcome}")
+
+    def _delivered(self, command: TurnSettled) -> None:
+        mine = [operation for operation in self._mine(command.turn_id) if not operation.lied]
+        sure = [operation for operation in mine if operation.sure]
+        if command.delivered == "no" and sure:
+            self._complain(f"untrue: {command.turn_id} says delivered no, {sure[0].delivery} arrived")
+        if command.delivered == "no" and command.outcome in SAID:
+            self._complain(f"untrue: {command.turn_id} ended as {command.outcome}, delivered no")
+        if command.delivered == "yes" and not sure and not self._consumed(command.turn_id):
+            if not any(operation.lied for operation in self._mine(command.turn_id)):
+                self._complain(f"untrue: {command.turn_id} says delivered yes, nothing of it arrived")
+        replies = [operation for operation in mine if operation.command.purpose == "reply"]
+        least, most = sum(one.sure for one in replies), sum(one.visible for one in replies)
+        told = command.replies
+        if not least <= told <= most and len(mine) == len(self._mine(command.turn_id)):
+            self._complain(f"untrue: {command.turn_id} counts {told} replies, {least} to {most} arrived")
+
+    def _consumed(self, turn_id: str) -> bool:
+        """A call that names the turn was answered well, or its reply arrived."""
+        for call in self._log.calls.values():
+            if turn_id in consumed_by(call):
+                own = self._log.operations.get(self._key(call))
+                if any(ack.ok for ack in call.acks) or (own is not None and own.sure):
+                    return True
+        return False
+
+    def _key(self, call: CallSeen) -> str:
+        form = "reply" if isinstance(call.event, events.Reply) else "edit"
+        return delivery_key(form, call.event.chat, call.call_id)
+
+    # ------------------------------------------------------------ acks
+
+    def ack(self, command: Ack) -> None:
+        """Judge the answer to a tool call: one a call, and true."""
+        call = self._log.calls.get(command.call_id)
+        if call is None:
+            self._complain(f"ack to nobody: {command.call_id}")
+            return
+        if len(call.acks) > call.events:
+            self._complain(f"answered twice: call {command.call_id}")
+        own = self._log.operations.get(self._key(call))
+        if own is not None and own.lied:
+            return
+        if command.ok and command.delivery == "sent":
+            if own is None or not own.sure:
+                self._complain(f"untrue: call {command.call_id} was told sent")
+            elif own.messages and command.message != own.messages[0]:
+                self._complain(f"untrue: call {command.call_id} was told message {command.message}")
+        elif command.ok:
+            self._replayed(command)
+        elif command.error is not None and command.error.startswith("delivery failed") and own is not None:
+            if own.sure:
+                self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
+
+    def _replayed(self, command: Ack) -> None:
+        origin = command.replay_of or ""
+        call = self._log.calls.get(origin)
+        operation = self._log.operations.get(origin if call is None else self._key(call))
+        if self._oracle.roomy and (operation is None or not (operation.sure or operation.lied)):
+            self._complain(f"untrue: call {command.call_id} was told replayed of {origin}, which never arrived")
+
+    def redelivery(self, command: Redeliver) -> None:
+        """Judge a redelivery: once, for an autosteer input that nobody read."""
+        entry = self._log.inputs.get(command.turn_id)
+        if entry is None:
+            self._complain(f"redelivered, but never written: {command.turn_id}")
+        elif entry.event.source != "autosteer":
+            self._complain(f"redelivered: {command.turn_id} is {entry.event.source}")
+        elif entry.redelivered > 1 and self._oracle.roomy:
+            self._complain(f"redelivered twice: {command.turn_id}")
+        elif {"input_seen", "input_acked"} & set(entry.told) and self._oracle.roomy:
+            self._complain(f"redelivered: {command.turn_id} was read")
+
+    # ------------------------------------------------------------ at the very end
+
+    def all_told(self) -> None:
+        """Judge what never came."""
+        for turn in self._log.turns.values():
+            if turn.ended is None:
+                self._complain(f"never ended: turn {turn.turn_id}")
+        for call in self._log.calls.values():
+            if len(call.acks) < call.events and not call.resting:
+                self._complain(f"never answered: call {call.call_id}")
+            self._reply_left(call)
+        if self._oracle.roomy:
+            for key, entry in self._log.inputs.items():
+                if not entry.told and key not in self._log.turns and not self._merged(key):
+                    self._complain(f"forgotten: input {key}")
+
+    def _reply_left(self, call: CallSeen) -> None:
+        """A call whose answer was lost in a crash still left, or its end was told."""
+        if call.acks or call.rejected or self._log.operations.get(self._key(call)) is not None:
+            return
+        if call.resting and not self._said_elsewhere(call):
+            self._complain(f"lost: call {call.call_id} was neither sent nor answered")
+
+    def _said_elsewhere(self, call: CallSeen) -> bool:
+        """The same words left otherwise, the call named another chat, or the call was joined to another."""
+        text = call.event.text
+        return not isinstance(text, str) or text in self._log.by_text or call.event.chat_id not in {None, ""}
+
+    def _merged(self, turn_id: str) -> bool:
+        """An input that a call named, or whose turn's answer was its answer, needs no word of its own."""
+        return any(turn_id in consumed_by(call) for call in self._log.calls.values())

@@ -1,0 +1,162 @@
+"""The oracle: judges a run by what users, agent and host saw, never by what the engine remembers.
+
+Each check is about one thing that somebody outside would complain of, and is named for the complaint. Where a
+policy or a platform that lies makes a complaint unjust (`resend`, a limit too small to remember, a settlement
+that contradicts an earlier one), the check looks away; everything else is a breach.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnkeeper.engine import events, signals
+from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Redeliver, Send, TurnSettled
+from turnkeeper.engine.lab.simulation.ends import Ends
+from turnkeeper.engine.lab.simulation.seen import Seen
+from turnkeeper.engine.lab.simulation.sends import Sends
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.cell import Run
+    from turnkeeper.engine.config import Config, Limits
+    from turnkeeper.engine.journal import Body
+
+__all__ = ["Oracle"]
+
+ROOMY = {
+    "ledger": 32,
+    "tombstones": 32,
+    "calls": 64,
+    "contents": 64,
+    "deliveries": 64,
+    "receipts": 64,
+    "unconfirmed": 256,
+    "text_bytes": 1024,
+}
+"""Below these a run may forget what a complaint would rest on."""
+INPUT_SIGNALS = (
+    signals.InputAcked,
+    signals.InputSeen,
+    signals.InputDropped,
+    signals.InputSuperseded,
+    signals.InputUnconfirmed,
+    signals.FoldSuspected,
+    signals.InputCancelled,
+)
+
+
+class Oracle:
+    """Watches a run and collects what it breached.
+
+    Args:
+        config: what the run starts with.
+        breaches: where breaches are told.
+
+    """
+
+    def __init__(self, config: Config, breaches: list[str]) -> None:
+        self.config = config
+        self.breaches = breaches
+        self.roomy = _roomy(config.limits)
+        self.now_ms = 0
+        self.torn = False
+        """The process died in the middle of something: what it was about to hand over, nobody saw."""
+        self._chats: dict[str, Seen] = {}
+        self._sends: dict[str, Sends] = {}
+        self._ends: dict[str, Ends] = {}
+
+    def seen(self, chat: str) -> Seen:
+        """Return the log of a chat."""
+        known = self._chats.get(chat)
+        if known is None:
+            known = self._chats[chat] = Seen(self.config)
+            self._sends[chat] = Sends(self, known)
+            self._ends[chat] = Ends(self, known)
+        return known
+
+    def complain(self, complaint: str) -> None:
+        """Take down a breach."""
+        self.breaches.append(complaint)
+
+    def reloaded(self, config: Config) -> None:
+        """Judge by another configuration from now on; a limit that was ever small stays small."""
+        self.config = config
+        for log in self._chats.values():
+            log.config = config
+        self.roomy = self.roomy and _roomy(config.limits)
+
+    def ran(self, body: Body, run: Run, now_ms: int) -> None:
+        """Take in a record that was committed, with its signals."""
+        event = body.event
+        if event is not None and run.error is None:
+            log = self.seen(event.chat)
+            if isinstance(event, events.Settled):
+                log.settled(event, now_ms)
+            elif not _refused(event, run):
+                log.event(event)
+                if isinstance(event, events.Reply | events.Edit):
+                    self._call(log, event, run)
+        for signal in run.signals:
+            self._signal(signal)
+
+    def _call(self, log: Seen, event: events.Reply | events.Edit, run: Run) -> None:
+        call = log.calls[event.call_id]
+        for signal in run.signals:
+            if isinstance(signal, signals.LateReplyCorrelated) and not signal.ended:
+                call.late = True
+            elif isinstance(signal, signals.OrphanReplyUnattributed):
+                call.late = True
+            elif isinstance(signal, signals.ReplyRejected):
+                call.rejected = signal.reason
+
+    def _signal(self, signal: signals.Signal) -> None:
+        if isinstance(signal, INPUT_SIGNALS) and signal.turn_id is not None:
+            entry = self.seen(signal.chat).inputs.get(signal.turn_id)
+            if entry is not None:
+                entry.told.append(str(type(signal).__struct_config__.tag))
+
+    def performed(self, command: Command, now_ms: int) -> None:
+        """Take in a command that was handed over."""
+        self.now_ms = now_ms
+        log = self.seen(command.chat)
+        match command:
+            case Send() | Edit() | Preview() | React():
+                self._sends[command.chat].operation(command, now_ms)
+            case TurnSettled():
+                self._ends[command.chat].terminal(command)
+            case Ack():
+                log.other(command)
+                self._ends[command.chat].ack(command)
+            case Redeliver():
+                log.other(command)
+                self._ends[command.chat].redelivery(command)
+            case _:
+                pass
+
+    def crashed(self, now_ms: int, *, answers_lost: bool) -> None:
+        """The process is gone; where it died in the middle of something, answers may be lost with it."""
+        self.torn = self.torn or answers_lost
+        for log in self._chats.values():
+            log.crashed(now_ms)
+            for call in log.calls.values():
+                if answers_lost and len(call.acks) < call.events:
+                    call.resting = True
+
+    def end(self) -> None:
+        """Everything had time to end: whatever did not is a breach."""
+        for ends in self._ends.values():
+            ends.all_told()
+
+
+def _roomy(limits: Limits) -> bool:
+    return all(getattr(limits, name) >= least for name, least in ROOMY.items())
+
+
+def _refused(event: events.Event, run: Run) -> bool:
+    """Say whether an opening or a fold was ignored: its id is known, or too many are open."""
+    if not isinstance(event, events.TurnOpened | events.InputFolded):
+        return False
+    return any(
+        isinstance(signal, signals.DuplicateTurn)
+        or (isinstance(signal, signals.LimitReached) and signal.limit in {"open_turns", "chats"})
+        for signal in run.signals
+    )

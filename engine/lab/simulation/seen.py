@@ -1,0 +1,254 @@
+"""What users, agent and host saw: the log that the oracle judges. It knows nothing of the engine's state.
+
+It is fed from outside: events that were posted, signals that came, commands that were performed. An attempt of
+an operation is *sure* once the platform told that it arrived, *gone* once it told that it did not, and *maybe*
+as long as it told neither: what users see then is open, and nothing may be repeated blindly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from turnkeeper.engine import events
+from turnkeeper.engine.commands import Ack, Edit, Preview, React, Redeliver, Send, TurnSettled
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.commands import Command, Settleable
+    from turnkeeper.engine.config import Config
+
+__all__ = ["Attempt", "CallSeen", "InputSeen", "Operation", "Seen", "TurnSeen", "WORK"]
+
+WORK = (
+    events.Activity,
+    events.Edit,
+    events.InputSeen,
+    events.Preview,
+    events.QuestionAnswered,
+    events.QuestionOpened,
+    events.Reply,
+    events.TurnContinued,
+)
+"""What the agent does: every end that waits is off."""
+
+
+class Attempt:
+    """One hand-over of an operation, and what the platform told of it."""
+
+    __slots__ = ("at_ms", "command", "gone_ms", "lost", "parts_done", "told")
+
+    def __init__(self, command: Settleable, at_ms: int) -> None:
+        self.command = command
+        self.at_ms = at_ms
+        self.told: Literal["", "sent", "failed", "unknown"] = ""
+        self.parts_done = 0
+        self.gone_ms: int | None = None
+        """When it stopped being out: told, or forgotten by a crash."""
+        self.lost = False
+        """The process that handed it over is gone."""
+
+    @property
+    def sure(self) -> bool:
+        """It arrived."""
+        return self.told == "sent"
+
+    @property
+    def visible(self) -> bool:
+        """It arrived, or may have."""
+        return self.told != "failed"
+
+
+class Operation:
+    """A send, edit, preview or reaction by its delivery, with its attempts."""
+
+    __slots__ = ("attempts", "delivery", "ended_ms", "first", "lied", "messages")
+
+    def __init__(self, delivery: str, first: int) -> None:
+        self.delivery = delivery
+        self.first = first
+        """Its place among the operations that were performed."""
+        self.attempts: list[Attempt] = []
+        self.ended_ms: int | None = None
+        self.messages: tuple[int | str, ...] = ()
+        self.lied = False
+        """The platform contradicted itself: nothing can be concluded."""
+
+    @property
+    def command(self) -> Any:  # noqa: ANN401 - one of four commands
+        """The newest attempt's command."""
+        return self.attempts[-1].command
+
+    @property
+    def sure(self) -> bool:
+        """An attempt arrived."""
+        return any(attempt.sure for attempt in self.attempts)
+
+    @property
+    def visible(self) -> bool:
+        """An attempt arrived, or may have; the parts of one that failed half-way did."""
+        return any(attempt.visible or attempt.parts_done for attempt in self.attempts)
+
+
+class CallSeen:
+    """A tool call of the agent: its event, and the acks it got."""
+
+    __slots__ = ("acks", "at", "call_id", "event", "events", "late", "rejected", "resting")
+
+    def __init__(self, event: events.Reply | events.Edit, at: int) -> None:
+        self.call_id = event.call_id
+        self.event = event
+        self.at = at
+        self.events = 1
+        self.acks: list[Ack] = []
+        self.late = False
+        self.rejected = ""
+        self.resting = False
+        """An ack of it may be lost in a crash."""
+
+
+class TurnSeen:
+    """A turn that was opened, and how it ended."""
+
+    __slots__ = ("config", "ended", "ended_at", "interrupted", "opened", "stop", "stopped", "turn_id")
+
+    def __init__(self, opened: events.TurnOpened, at: int, config: Config) -> None:
+        self.turn_id = opened.turn_id
+        self.opened = at
+        self.config = config
+        """A turn keeps the settings that it opened with."""
+        self.ended: TurnSettled | None = None
+        self.ended_at = 0
+        self.interrupted = False
+        self.stop = ""
+        """A Stop text that names this turn and that no work followed."""
+        self.stopped = False
+        """A Stop came in this cycle: the first one counts."""
+
+
+class InputSeen:
+    """A follow-up, and what was told of it."""
+
+    __slots__ = ("event", "redelivered", "told", "written")
+
+    def __init__(self, event: events.InputFolded, at: int) -> None:
+        self.event = event
+        self.written = at
+        self.told: list[str] = []
+        self.redelivered = 0
+
+
+class Seen:
+    """The log of one chat."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        """The settings that act now."""
+        self.at = 0
+        """Events so far."""
+        self.operations: dict[str, Operation] = {}
+        self.calls: dict[str, CallSeen] = {}
+        self.turns: dict[str, TurnSeen] = {}
+        self.inputs: dict[str, InputSeen] = {}
+        self.written: dict[str, int] = {}
+        """When each input was written last, in events."""
+        self.messages: dict[tuple[str, str], set[str]] = {}
+        """(channel, message) → the inputs that are this message."""
+        self.by_text: dict[str, list[str]] = {}
+        """Text → the deliveries that say it."""
+
+    def event(self, event: events.Event) -> None:
+        """Take in an event that was posted, before anything that it led to."""
+        self.at += 1
+        if isinstance(event, WORK):
+            for turn in self.turns.values():
+                turn.stop, turn.stopped = "", False
+        match event:
+            case events.Reply() | events.Edit():
+                call = self.calls.get(event.call_id)
+                if call is None:
+                    self.calls[event.call_id] = CallSeen(event, self.at)
+                else:
+                    call.events += 1
+            case events.TurnOpened():
+                self.turns.setdefault(event.turn_id, TurnSeen(event, self.at, self.config))
+                self._written(event)
+            case events.InputFolded():
+                self.inputs.setdefault(event.turn_id, InputSeen(event, self.at)).written = self.at
+                self._written(event)
+            case events.Stopped():
+                self._stopped(event)
+            case events.Interrupted():
+                for turn in self.turns.values():
+                    turn.interrupted = True
+            case _:
+                pass
+
+    def _written(self, event: events.TurnOpened | events.InputFolded) -> None:
+        self.written[event.turn_id] = self.at
+        if event.message is not None and event.channel is not None:
+            self.messages.setdefault((str(event.channel), str(event.message)), set()).add(event.turn_id)
+
+    def _stopped(self, event: events.Stopped) -> None:
+        turn = self.turns.get(event.turn_id or "")
+        if event.active:
+            return
+        if turn is not None and turn.ended is None and not turn.interrupted and not turn.stopped:
+            turn.stop, turn.stopped = event.text.strip(), True
+
+    def operation(self, command: Settleable, at_ms: int) -> tuple[Operation, Attempt]:
+        """Take in a hand-over."""
+        known = self.operations.get(command.delivery)
+        if known is None:
+            known = self.operations[command.delivery] = Operation(command.delivery, len(self.operations))
+            if isinstance(command, Send):
+                self.by_text.setdefault(command.text, []).append(command.delivery)
+        attempt = Attempt(command, at_ms)
+        known.attempts.append(attempt)
+        return known, attempt
+
+    def settled(self, event: events.Settled, at_ms: int) -> None:
+        """Take in what the platform told; its first definite word counts, another one is a lie."""
+        known = self.operations.get(event.delivery)
+        if known is None:
+            return
+        wanted = event.attempt if event.attempt is not None else known.command.attempt
+        attempt = next((one for one in known.attempts if one.command.attempt == wanted), None)
+        if attempt is None:
+            return
+        attempt.gone_ms = at_ms if attempt.gone_ms is None else attempt.gone_ms
+        known.ended_ms = at_ms if known.ended_ms is None or event.outcome != "unknown" else known.ended_ms
+        definite = attempt.told in {"sent", "failed"}
+        if definite and event.outcome not in {attempt.told, "unknown"}:
+            known.lied = True
+        if not definite:
+            settled_well = event.reason == "not_modified" and isinstance(attempt.command, Edit)
+            attempt.told = "sent" if settled_well else event.outcome
+            attempt.parts_done = (event.parts_done or 0) if isinstance(attempt.command, Send) else 0
+        if event.outcome == "sent" and not known.messages:
+            known.messages = event.messages
+
+    def other(self, command: Command) -> None:
+        """Take in a command that is not settled."""
+        if isinstance(command, Ack):
+            call = self.calls.get(command.call_id)
+            if call is not None:
+                call.acks.append(command)
+        elif isinstance(command, Redeliver) and command.turn_id in self.inputs:
+            self.inputs[command.turn_id].redelivered += 1
+
+    def crashed(self, at_ms: int) -> None:
+        """The process is gone: what was out is out no more, and nobody waits for an answer."""
+        for operation in self.operations.values():
+            for attempt in operation.attempts:
+                if attempt.gone_ms is None:
+                    attempt.gone_ms, attempt.lost = at_ms, True
+
+    def out(self, kinds: tuple[type, ...] = (Send, Edit)) -> list[Operation]:
+        """List the operations that are with the platform, as far as the engine can know."""
+        return [
+            operation
+            for operation in self.operations.values()
+            if isinstance(operation.command, kinds) and operation.attempts[-1].gone_ms is None
+        ]
+
+
+SETTLEABLE = (Send, Edit, Preview, React)

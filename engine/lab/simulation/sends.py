@@ -1,0 +1,164 @@
+"""Complaints about what was sent: twice, out of order, quoting twice, after the end, beside the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnkeeper.engine.commands import Edit, Preview, Send
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.commands import Settleable
+    from turnkeeper.engine.lab.simulation.oracle import Oracle
+    from turnkeeper.engine.lab.simulation.seen import CallSeen, Operation, Seen
+
+__all__ = ["Sends", "consumed_by"]
+
+NO_MORE = frozenset({"refused", "failed", "interrupted", "lost"})
+
+
+def consumed_by(call: CallSeen) -> tuple[str, ...]:
+    """Return the ids that a call names in `consumed_turn_ids`."""
+    consumed = call.event.consumed_turn_ids
+    return tuple(one for one in consumed if isinstance(one, str)) if isinstance(consumed, tuple) else ()
+
+
+class Sends:
+    """Watches what leaves for one chat."""
+
+    def __init__(self, oracle: Oracle, log: Seen) -> None:
+        self._oracle = oracle
+        self._log = log
+        self._newest: dict[str, int] = {}
+        """The newest call whose reply left, by channel."""
+
+    def operation(self, command: Settleable, now_ms: int) -> None:
+        """Judge a hand-over by what was handed over before."""
+        known = self._log.operations.get(command.delivery)
+        if known is not None:
+            self._again(known, command)
+        if isinstance(command, Send | Edit):
+            self._one_at_a_time(command, now_ms)
+            self._in_order(command)
+        if isinstance(command, Send | Preview):
+            self._quotes_once(command)
+        if isinstance(command, Preview):
+            self._turn_goes_on(command)
+        if isinstance(command, Send):
+            self._speech(command)
+            self._says_it_once(command, now_ms)
+        self._log.operation(command, now_ms)
+
+    def _complain(self, complaint: str) -> None:
+        self._oracle.complain(complaint)
+
+    def _again(self, known: Operation, command: Settleable) -> None:
+        """The same operation once more: only if it did not arrive, or the policy resends what may have."""
+        if isinstance(command, Preview) or known.lied or not self._oracle.roomy:
+            return
+        if known.sure:
+            self._complain(f"sent again: {command.delivery} had arrived")
+            return
+        if isinstance(command, Send):
+            maybe = sum(attempt.visible for attempt in known.attempts)
+            allowed = 1 if self._oracle.config.delivery.on_unknown == "resend" else 0
+            if maybe > allowed:
+                self._complain(f"sent twice: {command.delivery} may have arrived")
+            parts = max(attempt.parts_done for attempt in known.attempts)
+            if parts and command.resume_part != parts + 1:
+                self._complain(f"parts repeated: {command.delivery} resumes at {command.resume_part}, not {parts + 1}")
+
+    def _one_at_a_time(self, command: Send | Edit, now_ms: int) -> None:
+        timeout_ms = self._oracle.config.delivery.settle_timeout_ms
+        for other in self._log.out():
+            if other.delivery == command.delivery or other.command.channel != command.channel:
+                continue
+            if not timeout_ms or now_ms < other.attempts[-1].at_ms + timeout_ms:
+                self._complain(f"two at once: {command.delivery} left while {other.delivery} was out")
+
+    def _in_order(self, command: Send | Edit) -> None:
+        call = self._call_of(command.delivery)
+        if call is None:
+            return
+        channel = str(command.channel)
+        newest = self._newest.get(channel, 0)
+        if call.at < newest:
+            self._complain(f"overtaken: {command.delivery} left after a later call's")
+        self._newest[channel] = max(newest, call.at)
+
+    def _call_of(self, delivery: str) -> CallSeen | None:
+        form, _, rest = delivery.partition(":")
+        if form not in {"reply", "edit"}:
+            return None
+        return self._log.calls.get(rest.partition(":")[2])
+
+    def _quotes_once(self, command: Send | Preview) -> None:
+        if command.quote is None:
+            return
+        if command.turn_id is None:
+            self._complain(f"quotes for nobody: {command.delivery}")
+            return
+        for other in self._log.operations.values():
+            if other.delivery == command.delivery or other.lied or not isinstance(other.command, Send | Preview):
+                continue
+            if isinstance(command, Send) and command.replaces_preview and isinstance(other.command, Preview):
+                continue
+            quoting = [one for one in other.attempts if one.command.quote is not None and (one.visible or one.parts_done)]
+            if quoting and other.command.turn_id == command.turn_id and self._oracle.roomy:
+                self._complain(f"quoted twice: {command.turn_id} by {other.delivery} and {command.delivery}")
+
+    def _turn_goes_on(self, command: Preview) -> None:
+        turn = self._log.turns.get(command.turn_id)
+        if turn is not None and turn.ended is not None:
+            self._complain(f"preview after the end: {command.delivery}")
+
+    def _speech(self, command: Send) -> None:
+        """Plain speech: not after an end that forbids it, not beside a final reply that arrived."""
+        if command.purpose not in {"fallback", "rescue"} or command.turn_id is None:
+            return
+        turn = self._log.turns.get(command.turn_id)
+        if turn is None:
+            return
+        if turn.ended is not None and turn.ended.outcome in NO_MORE:
+            self._complain(f"spoke after the end: {command.delivery} after {turn.ended.outcome}")
+        if turn.config.finalize.final_reply == "rescue-different":
+            return
+        for other in self._log.operations.values():
+            if self._is_final(other, command.turn_id) and other.sure and not other.lied:
+                self._complain(f"second answer: {command.delivery} after {other.delivery}")
+
+    def _is_final(self, operation: Operation, turn_id: str) -> bool:
+        sent = operation.command
+        if not isinstance(sent, Send) or sent.purpose != "reply" or sent.interim or sent.turn_id != turn_id:
+            return False
+        call = self._call_of(operation.delivery)
+        turn = self._log.turns[turn_id]
+        late = call is None or call.late or (turn.ended is not None and call.at > turn.ended_at)
+        return not late
+
+    def _says_it_once(self, command: Send, now_ms: int) -> None:
+        """The agent's words, each of its own, are shown once."""
+        if not command.text.strip() or command.purpose == "report" or not self._oracle.roomy:
+            return
+        for delivery in self._log.by_text.get(command.text, ()):
+            other = self._log.operations[delivery]
+            if delivery != command.delivery and other.visible and not self._may_repeat(command, other, now_ms):
+                self._complain(f"said twice: {command.delivery} says what {delivery} said")
+
+    def _may_repeat(self, command: Send, other: Operation, now_ms: int) -> bool:
+        """Say whether the rules let these words be shown again."""
+        before: Send = other.command
+        if other.lied or before.interim != command.interim or before.files != command.files:
+            return True
+        window_ms = self._oracle.config.dedup.window_ms
+        spoken = before.purpose in {"fallback", "rescue"}
+        if not spoken and other.ended_ms is not None and now_ms - other.ended_ms >= window_ms:
+            return True
+        call, first = self._call_of(command.delivery), self._call_of(other.delivery)
+        if call is not None and self._newer(call, first.at if first is not None else other.first):
+            return True
+        return command.turn_id != before.turn_id or command.turn_id is None
+
+    def _newer(self, call: CallSeen, since: int) -> bool:
+        """The call names an input that was written after the first one's call."""
+        named = (call.event.turn_id, *consumed_by(call))
+        return any(isinstance(one, str) and self._log.written.get(one, 0) > since for one in named)

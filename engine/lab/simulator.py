@@ -1,0 +1,135 @@
+"""The simulator: one seed is one run, and says everything about it; a breach is shrunk to a short script.
+
+A run draws settings and steps from the seed, plays each step at once, and lets the oracle judge. Afterwards the
+platform settles whatever it still holds and time passes until everything must have ended. The same seed makes
+the same run on every machine: nothing here depends on hashes, the wall clock or the order of a set.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import msgspec
+
+from turnkeeper.engine.lab.simulation import faults
+from turnkeeper.engine.lab.simulation.agent import agent_moves
+from turnkeeper.engine.lab.simulation.player import Player, Raw
+from turnkeeper.engine.lab.simulation.script import Script
+from turnkeeper.engine.lab.simulation.shrinking import shrink
+from turnkeeper.engine.lab.simulation.users import open_turn, users_move
+from turnkeeper.engine.lab.simulation.world import World
+
+__all__ = ["Simulated", "play", "shrunk", "simulate"]
+
+STEPS = 45
+"""Steps of a run, at most; then everything ends."""
+LONG_MS = 95_000_000
+"""More than a question, a turn and a queue may last."""
+
+
+class Simulated(msgspec.Struct):
+    """What a seed led to."""
+
+    seed: int
+    script: Script
+    breaches: list[str]
+    rows: set[tuple[str, str]]
+    """(table, row) of every decision."""
+    signals: set[str]
+    steps: int = 0
+
+
+def simulate(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> Simulated:
+    """Run one seed; a breach ends it."""
+    rng = Random(seed)
+    world = World(rng, None, 1)  # type: ignore[arg-type]  # the settings come before there is anything to play on
+    config = faults.config_for(world)
+    rewinds = not world.chance(15)
+    careful = seed % 16 == 0 if paranoid is None else paranoid
+    player = Player(config, paranoid=careful, rewinds=rewinds)
+    world = World(rng, player, 2 if world.chance(8) else 1)
+    made: list[Raw] = []
+    calm = world.chance(20)
+    for _ in range(rng.randrange(10, steps)):
+        raw = _next(world, calm=calm)
+        made.append(raw)
+        player.play(raw)
+        if player.breaches:
+            break
+        world.learn()
+    finish(player)
+    script = Script(config, tuple(made), rewinds=rewinds)
+    return Simulated(seed, script, player.breaches, player.rows, player.signals, player.played)
+
+
+def _next(world: World, *, calm: bool) -> Raw:
+    """Draw the next step."""
+    while True:
+        chat = world.chats[0] if len(world.chats) == 1 else world.pick(world.chats)
+        way = world.rng.randrange(100)
+        if not chat.turns:
+            raw = open_turn(world, chat)
+        elif way < 26:  # noqa: PLR2004 - in a hundred
+            raw = users_move(world, chat)
+        elif way < 66:  # noqa: PLR2004
+            raw = agent_moves(world, chat)
+        elif way < 82:  # noqa: PLR2004
+            return faults.advance(world)
+        elif way < 95:  # noqa: PLR2004
+            raw = faults.settle(world)
+        elif calm:
+            continue
+        elif way < 97:  # noqa: PLR2004
+            return faults.crash(world)
+        elif way < 99:  # noqa: PLR2004
+            return faults.cut(world)
+        else:
+            return {"reload": faults.config_for(world)}
+        if raw is None:
+            continue
+        kind = next(iter(raw))
+        mood = None if (calm and kind != "reply") or kind == "settle" else faults.mood(world)
+        return raw if mood is None else {**raw, "deliver": mood}
+
+
+def finish(player: Player) -> None:
+    """Let everything end: the platform answers, time passes, and the oracle asks what never came."""
+    if player.breaches:
+        return
+    player.audit()
+    player.released()
+    for span_ms in (1000, 60_000, 700_000, LONG_MS):
+        while held := player.platform.held():
+            player.play({"settle": {"delivery": held[0], "outcome": "sent", "chat": held[0].split(":")[1]}})
+        player.play({"advance": span_ms})
+    player.audit()
+    player.oracle.end()
+
+
+def play(script: Script) -> Player:
+    """Play a script again."""
+    player = Player(script.config, rewinds=script.rewinds)
+    for raw in script.steps:
+        player.play(raw)
+        if player.breaches:
+            return player
+    finish(player)
+    return player
+
+
+def shrunk(found: Simulated) -> Script:
+    """Return the shortest script found that still shows the first breach of a run."""
+    first = kind_of(found.breaches)
+
+    def fails(script: Script) -> bool:
+        return kind_of(play(script).breaches) == first
+
+    return shrink(found.script, fails)
+
+
+def kind_of(breaches: list[str]) -> str:
+    """Return what kind of breach came first: the words before the ids."""
+    if not breaches:
+        return ""
+    kind, _, rest = breaches[0].partition(":")
+    return f"{kind}:{rest.split()[0]}" if kind == "set aside" else kind
