@@ -7,6 +7,7 @@ depends on time: an entry leaves because newer ones came, or because its owner f
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Horizon"]
 
 T = TypeVar("T")
-CHUNK = 64
+CHUNK_MIN = 64
+"""Entries of a chunk; a large map has chunks of the root of its limit, so that both copies stay short."""
 
 
 class Horizon(msgspec.Struct, Generic[T], frozen=True, gc=False):
@@ -25,10 +27,11 @@ class Horizon(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
     chunks: tuple[dict[str, T], ...] = ()
     """Oldest first; a chunk is never changed once it is in here."""
+    size: int = 0
 
     def __len__(self) -> int:
         """Count the entries."""
-        return sum(map(len, self.chunks))
+        return self.size
 
     def __contains__(self, key: str) -> bool:
         """Tell whether it is remembered."""
@@ -52,11 +55,11 @@ class Horizon(msgspec.Struct, Generic[T], frozen=True, gc=False):
             if key in self.chunks[index]:
                 return self._with_chunk(index, {**self.chunks[index], key: value})
         last = self.chunks[-1] if self.chunks else None
-        if last is None or len(last) >= CHUNK:
-            grown = Horizon((*self.chunks, {key: value}))
+        if last is None or len(last) >= max(CHUNK_MIN, isqrt(limit)):
+            grown = Horizon((*self.chunks, {key: value}), self.size + 1)
         else:
             grown = self._with_chunk(len(self.chunks) - 1, {**last, key: value})
-        while len(grown) > limit:
+        while grown.size > limit:
             grown = grown.drop(next(iter(grown.chunks[0])))
         return grown
 
@@ -73,4 +76,5 @@ class Horizon(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
     def _with_chunk(self, index: int, chunk: dict[str, T]) -> Horizon[T]:
         middle = (chunk,) if chunk else ()
-        return Horizon(self.chunks[:index] + middle + self.chunks[index + 1 :])
+        size = self.size + len(chunk) - len(self.chunks[index])
+        return Horizon(self.chunks[:index] + middle + self.chunks[index + 1 :], size)
