@@ -7,6 +7,7 @@ earlier one that waits for its retry. Everything that waits is bounded; a bound 
 
 from __future__ import annotations
 
+from typing import Literal
 from zlib import crc32
 
 import msgspec
@@ -29,13 +30,18 @@ __all__ = [
     "end",
     "expire_queued",
     "failed",
+    "keep_receipt",
     "leave",
     "pump",
     "text_digest",
     "wait_left_ms",
+    "waiting",
 ]
 
 replace = msgspec.structs.replace
+Outcome = Literal["sent", "failed", "unknown"]
+HOLD_MAX_MS = 86_400_000
+"""A flood wait holds a channel no longer than a day, whatever the platform says."""
 RECONCILE_WAIT_MS = 60_000
 """How long an unbounded `settle_timeout_ms` still waits for the answer to `reconcile`."""
 
@@ -48,6 +54,9 @@ def text_digest(text: str, files: tuple[str, ...]) -> str:
 def accept(draft: Draft[ChannelState], told: Deliver) -> None:
     """Take a delivery into the queue; one that has a receipt is answered from it and never sent again."""
     state, now = draft.state, draft.at.now_ms
+    if waiting(state, told.delivery) is not None:
+        # It is on its way already, and ends once.
+        return
     known = state.receipts.get(told.delivery)
     if known is not None and standing_of(state.receipts, told.delivery) is not Standing.NONE:
         if known.text_digest != text_digest(told.text, told.files):
@@ -76,6 +85,11 @@ def accept(draft: Draft[ChannelState], told: Deliver) -> None:
         return
     draft.set(queue=(*state.queue, item))
     pump(draft)
+
+
+def waiting(state: ChannelState, delivery: str) -> Item | None:
+    """Return the item of a delivery that is out or in the queue."""
+    return next((item for item in (state.out, *state.queue) if item is not None and item.delivery == delivery), None)
 
 
 def pump(draft: Draft[ChannelState]) -> None:
@@ -150,40 +164,43 @@ def failed(draft: Draft[ChannelState], told: Settlement) -> None:
     if item is None:
         return
     if told.parts_done:
-        item = replace(item, resume_part=max(item.resume_part or 1, told.parts_done + 1))
+        part = max(item.resume_part or 1, told.parts_done + 1)
+        item = replace(item, resume_part=part, made=(*item.made, *told.messages))
         draft.set(out=item)
-    facts = FailureFacts(_cause(item, told), told.permanent, item.failures < draft.at.policy.delivery.retries)
+    facts = FailureFacts(_cause(draft, item, told), told.permanent, item.failures < draft.at.policy.delivery.retries)
     decision = FAILURE.decide(facts)
     draft.decided(decision)
     match decision.verdict:
         case Retry.SUCCESS:
             end(draft, "sent", told)
-        case Retry.WITHOUT_QUOTE:
-            draft.set(out=replace(item, quoteless=True))
-            emit(draft)
-        case Retry.PLAIN:
-            draft.set(out=replace(item, plain=True))
-            emit(draft)
-        case Retry.AGAIN:
-            emit(draft)
-        case Retry.HOLD:
-            _wait(draft, told.retry_after_ms or 0, counted=False)
-            draft.set(hold_until_ms=draft.at.now_ms + (told.retry_after_ms or 0))
-        case Retry.BACK_OFF:
-            _wait(draft, _back_off_ms(draft, item), counted=True)
         case Retry.FAIL:
             end(draft, "failed", told)
+        case Retry.HOLD:
+            hold_ms = min(max(0, told.retry_after_ms or 0), HOLD_MAX_MS)
+            _wait(draft, hold_ms, counted=False)
+            draft.set(hold_until_ms=draft.at.now_ms + hold_ms)
+        case Retry.BACK_OFF:
+            _wait(draft, _back_off_ms(draft, item), counted=True)
+        case Retry.WITHOUT_QUOTE | Retry.PLAIN | Retry.AGAIN as how:
+            quoteless, plain = how is Retry.WITHOUT_QUOTE, how is Retry.PLAIN
+            draft.set(out=replace(item, quoteless=item.quoteless or quoteless, plain=item.plain or plain))
+            emit(draft)
 
 
-def _cause(item: Item, told: Settlement) -> Cause:
-    """Name the failure; a fallback that was already used is no cause for another."""
+def _cause(draft: Draft[ChannelState], item: Item, told: Settlement) -> Cause:
+    """Name the failure; a fallback that was already used is no cause for another.
+
+    What is told as not sent again and again is a failure like any other once it is `delivery.queue_timeout_ms`
+    old: nothing that a turn waits for is without a bound.
+    """
     if told.reason == "not_modified" and item.kind == "edit":
         return Cause.NOT_MODIFIED
     if told.reason == "quote_gone" and item.quote is not None and not item.quoteless:
         return Cause.QUOTE_GONE
     if told.reason == "format" and not item.plain:
         return Cause.FORMAT
-    if told.reason == "not_sent" and item.phase == "reconciling":
+    young = draft.at.now_ms - item.queued_ms < draft.at.policy.delivery.queue_timeout_ms
+    if told.reason == "not_sent" and item.phase == "reconciling" and young:
         return Cause.NOT_SENT
     return Cause.FLOOD if told.retry_after_ms is not None else Cause.OTHER
 
@@ -224,7 +241,7 @@ def doubt(draft: Draft[ChannelState]) -> None:
         end(draft, "unknown", Settlement(item.delivery, "unknown"))
 
 
-def end(draft: Draft[ChannelState], outcome: str, told: Settlement) -> None:
+def end(draft: Draft[ChannelState], outcome: Outcome, told: Settlement) -> None:
     """End the front item; its quote settles before the next item may ask for one."""
     item = draft.state.out
     if item is None:
@@ -234,25 +251,21 @@ def end(draft: Draft[ChannelState], outcome: str, told: Settlement) -> None:
     pump(draft)
 
 
-def _conclude(draft: Draft[ChannelState], item: Item, outcome: str, told: Settlement) -> None:
+def _conclude(draft: Draft[ChannelState], item: Item, outcome: Outcome, told: Settlement) -> None:
     """Write the receipt, settle the quote, tell the chat; in this order (A5)."""
-    limits = draft.at.policy.limits
     receipt = Receipt(
-        outcome=outcome,  # type: ignore[arg-type]  # one of the three words, from this module
+        outcome=outcome,
         at_ms=draft.at.now_ms,
-        messages=told.messages,
+        messages=(*item.made, *told.messages) if outcome == "sent" else item.made,
         text_digest=text_digest(item.text, item.files),
         reason=told.reason or "",
         attempt=item.attempt,
     )
-    draft.set(receipts=draft.state.receipts.put(item.delivery, receipt, limits.receipts))
+    keep_receipt(draft, item.delivery, receipt)
     if item.kind == "send":
         draft.count("deliveries", item.purpose, outcome)
     if outcome == "unknown":
-        kept = {**draft.state.unknown, item.delivery: item}
-        while len(kept) > limits.deliveries:
-            kept.pop(next(iter(kept)))
-        draft.set(unknown=kept)
+        _keep_unknown(draft, item)
         draft.signal(DeliveryUnknown(chat=draft.state.chat, delivery=item.delivery, turn_id=item.turn_id))
     if outcome == "failed":
         preview.give_back(draft, item)
@@ -262,15 +275,33 @@ def _conclude(draft: Draft[ChannelState], item: Item, outcome: str, told: Settle
     _tell_end(draft, item.delivery, outcome, receipt, permanent=told.permanent)
 
 
+def keep_receipt(draft: Draft[ChannelState], delivery: str, receipt: Receipt) -> None:
+    """Write a receipt; the oldest leaves above `limits.receipts`."""
+    limit, known = draft.at.policy.limits.receipts, draft.state.receipts
+    if delivery not in known and len(known) >= limit:
+        draft.signal(LimitReached(chat=draft.state.chat, limit="receipts"))
+    draft.set(receipts=known.put(delivery, receipt, limit))
+
+
+def _keep_unknown(draft: Draft[ChannelState], item: Item) -> None:
+    """Remember what a correction needs of the send: its quote, not its text."""
+    limit = draft.at.policy.limits.deliveries
+    kept = {**draft.state.unknown, item.delivery: replace(item, text="", files=(), took=None)}
+    if len(kept) > limit:
+        draft.signal(LimitReached(chat=draft.state.chat, limit="deliveries"))
+        kept.pop(next(iter(kept)))
+    draft.set(unknown=kept)
+
+
 def _tell_end(
-    draft: Draft[ChannelState], delivery: str, outcome: str, receipt: Receipt, *, permanent: bool = False
+    draft: Draft[ChannelState], delivery: str, outcome: Outcome, receipt: Receipt, *, permanent: bool = False
 ) -> None:
     draft.tell(
         chat_at(draft.state.chat),
         DeliveryEnded(
             delivery,
             draft.state.ref,
-            outcome,  # type: ignore[arg-type]  # one of the three words, from this module
+            outcome,
             messages=receipt.messages,
             reason=receipt.reason,
             permanent=permanent,
@@ -292,6 +323,6 @@ def expire_queued(draft: Draft[ChannelState]) -> None:
 
 
 def discard(draft: Draft[ChannelState], item: Item, told: Settlement) -> None:
-    """End an item that still waits in the queue."""
+    """End an item that still waits in the queue, as told."""
     draft.set(queue=tuple(kept for kept in draft.state.queue if kept.delivery != item.delivery))
-    _conclude(draft, item, "failed", told)
+    _conclude(draft, item, told.outcome, told)

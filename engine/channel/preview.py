@@ -123,10 +123,10 @@ def give_back(draft: Draft[ChannelState], item: Item) -> None:
         draft.set(preview=replace(item.took, flight=""))
 
 
-def detach(draft: Draft[ChannelState], turn_id: str) -> None:
-    """The turn is over: its bubble stays as it is, and the channel's preview is free."""
+def detach(draft: Draft[ChannelState], turn_id: str, *, ended: bool = True) -> None:
+    """The turn is over, or the process restarted: its bubble stays as it is, and the channel's preview is free."""
     state = draft.state
-    if turn_id in state.snapshots:
+    if ended and turn_id in state.snapshots:
         draft.set(snapshots={key: count for key, count in state.snapshots.items() if key != turn_id})
     if state.preview is not None and state.preview.turn_id == turn_id:
         draft.count("previews", "detached")

@@ -47,6 +47,8 @@ class Item(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The platform said that the quoted message is gone."""
     resent: bool = False
     resume_part: int | None = None
+    made: tuple[MessageId, ...] = ()
+    """Messages of the parts that arrived in earlier attempts."""
     quote: MessageId | None = None
     participant: str | None = None
     reserved: bool = False
@@ -97,7 +99,7 @@ class ChannelState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     loose: dict[str, Mark] = {}
     """Previews and reactions that are out, by delivery."""
     unknown: dict[str, Item] = {}
-    """Sends taken as sent; a late settlement may still say what became of them."""
+    """Sends taken as sent, without their text; a late settlement may still say what became of them."""
     receipts: Horizon[Receipt] = Horizon()
 
 

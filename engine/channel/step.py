@@ -14,7 +14,7 @@ that is bounded ends the item as failed, a hand-over that is bounded ends it as 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -41,7 +41,7 @@ from turnkeeper.engine.protocol import (
     Transition,
 )
 from turnkeeper.engine.receipts import Receipt
-from turnkeeper.engine.signals import ReactionFailed, SettlementContradicts, UnsentTooOld
+from turnkeeper.engine.signals import LimitReached, ReactionFailed, SettlementContradicts, UnsentTooOld
 
 __all__ = ["step"]
 
@@ -90,31 +90,32 @@ def _on_settlement(draft: ChannelDraft, told: Settlement) -> None:
         return
     decision = SETTLEMENT.decide(SettlementFacts(_known(draft.state, told), Told(told.outcome)))
     draft.decided(decision)
-    match decision.verdict:
-        case Now.SETTLE:
-            outbox.end(draft, "sent", told)
-        case Now.RETRY:
-            outbox.failed(draft, told)
-        case Now.DOUBT:
-            outbox.doubt(draft)
-        case Now.CONFIRM | Now.CORRECT:
-            _correct(draft, told)
-        case Now.CONTRADICTION:
-            draft.signal(SettlementContradicts(chat=draft.state.chat, delivery=told.delivery), decision)
-            _amend_receipt(draft, told)
-        case Now.IGNORE | Now.DUPLICATE:
-            pass
+    if decision.verdict in TOLD:
+        draft.signal(SettlementContradicts(chat=draft.state.chat, delivery=told.delivery), decision)
+    act = SETTLING.get(decision.verdict)
+    if act is not None:
+        act(draft, told)
+
+
+def _settle(draft: ChannelDraft, told: Settlement) -> None:
+    """It arrived: end it, wherever it waits."""
+    item = outbox.waiting(draft.state, told.delivery)
+    if item is not None and item is not draft.state.out:
+        outbox.discard(draft, item, told)
+    else:
+        outbox.end(draft, "sent", told)
 
 
 def _known(state: ChannelState, told: Settlement) -> Known:
     """Say what the channel knows of the delivery; an attempt that never was is unheard of."""
-    item = state.out
-    if item is not None and item.delivery == told.delivery and item.attempt:
+    item = outbox.waiting(state, told.delivery)
+    if item is not None and item.attempt:
         attempt = item.attempt if told.attempt is None else told.attempt
         if attempt > item.attempt:
             return Known.NEVER
-        out = item.phase in {"emitted", "handed", "reconciling"}
-        return Known.CURRENT if attempt == item.attempt and out else Known.EARLIER
+        if attempt == item.attempt and item.phase in {"emitted", "handed", "reconciling"}:
+            return Known.CURRENT
+        return Known.OVERTAKEN if item.phase in {"handed", "reconciling"} else Known.EARLIER
     if told.delivery in state.unknown:
         return Known.UNKNOWN
     receipt = state.receipts.get(told.delivery)
@@ -129,7 +130,7 @@ def _correct(draft: ChannelDraft, told: Settlement) -> None:
     item = state.unknown.get(told.delivery)
     draft.set(unknown={key: kept for key, kept in state.unknown.items() if key != told.delivery})
     _amend_receipt(draft, told)
-    outcome = "sent" if told.outcome == "sent" else "failed"
+    outcome: Literal["sent", "failed"] = "sent" if told.outcome == "sent" else "failed"
     if item is not None and item.reserved and item.turn_id is not None and outcome == "failed":
         draft.tell(turn_at(state.chat, item.turn_id), QuoteSettled(told.delivery, item.turn_id, spent=False))
     draft.tell(
@@ -159,8 +160,7 @@ def _amend_receipt(draft: ChannelDraft, told: Settlement) -> None:
         reason=told.reason or "",
         attempt=receipt.attempt,
     )
-    limit = draft.at.policy.limits.receipts
-    draft.set(receipts=draft.state.receipts.put(told.delivery, changed, limit))
+    outbox.keep_receipt(draft, told.delivery, changed)
 
 
 def _settle_loose(draft: ChannelDraft, loose: Mark, told: Settlement) -> None:
@@ -178,6 +178,10 @@ def _settle_loose(draft: ChannelDraft, loose: Mark, told: Settlement) -> None:
 
 def _on_mark(draft: ChannelDraft, told: ShowMark) -> None:
     if told.delivery in draft.state.loose:
+        return
+    if len(draft.state.loose) >= draft.at.policy.limits.outbox:
+        draft.signal(LimitReached(chat=draft.state.chat, limit="outbox"))
+        draft.signal(ReactionFailed(chat=draft.state.chat, delivery=told.delivery, why="outbox full"))
         return
     out = Mark("react", draft.at.now_ms, message=told.message, mark=told.mark)
     draft.set(loose={**draft.state.loose, told.delivery: out})
@@ -226,6 +230,24 @@ def _front_due(draft: ChannelDraft, item: Item) -> None:
 
 def _on_recover(draft: ChannelDraft, _: Recover) -> None:
     """After a restart: drop the preview, repeat reactions and edits, doubt the send that was handed over."""
+    now = draft.at.now_ms
+    _recover_loose(draft)
+    _tell_too_old(draft)
+    draft.set(queue=tuple(replace(item, since_ms=now) for item in draft.state.queue))
+    item = draft.state.out
+    if item is None:
+        return
+    if item.phase in {"handed", "reconciling"} and item.kind == "edit":
+        outbox.emit(draft)
+    elif item.phase in {"handed", "reconciling"}:
+        draft.set(out=replace(item, phase="handed"))
+        outbox.doubt(draft)
+    elif item.phase == "emitted":
+        draft.set(out=replace(item, since_ms=now))
+
+
+def _recover_loose(draft: ChannelDraft) -> None:
+    """Previews are over, their quotes spent; a reaction is repeated, harmlessly."""
     state, now = draft.state, draft.at.now_ms
     for delivery, loose in state.loose.items():
         if loose.kind == "preview":
@@ -234,25 +256,19 @@ def _on_recover(draft: ChannelDraft, _: Recover) -> None:
             again = replace(loose, attempt=loose.attempt + 1, since_ms=now, handed=False)
             draft.set(loose={**draft.state.loose, delivery: again})
             _react(draft, delivery, again)
-    draft.set(preview=None, queue=tuple(replace(item, since_ms=now) for item in draft.state.queue))
-    item = draft.state.out
-    if item is None:
-        return
-    if item.phase == "handed" and item.kind == "edit":
-        outbox.emit(draft)
-    elif item.phase in {"handed", "reconciling"}:
-        draft.set(out=replace(item, phase="handed"))
-        outbox.doubt(draft)
-    elif item.phase == "emitted":
-        draft.set(out=replace(item, since_ms=now))
-    _tell_too_old(draft)
+        else:
+            # Its command is handed over now, as it is.
+            draft.set(loose={**draft.state.loose, delivery: replace(loose, since_ms=now)})
+    if draft.state.preview is not None:
+        preview.detach(draft, draft.state.preview.turn_id, ended=False)
 
 
 def _tell_too_old(draft: ChannelDraft) -> None:
     """An answer that waited unsent longer than `recovery.max_age_ms` is told as failed, not sent."""
     state, oldest = draft.state, draft.at.now_ms - draft.at.policy.recovery.max_age_ms
-    waiting = [item for item in (state.out, *state.queue) if item is not None and item.queued_ms < oldest]
-    for item in waiting:
+    # The front last: its end lets the next one leave, which must not be one that is too old as well.
+    old = [item for item in (*state.queue, state.out) if item is not None and item.queued_ms < oldest]
+    for item in old:
         if item.phase in {"handed", "reconciling"}:
             continue
         draft.signal(UnsentTooOld(chat=state.chat, delivery=item.delivery, turn_id=item.turn_id))
@@ -288,6 +304,17 @@ def _due_ms(state: ChannelState, at: At) -> int | None:
     return min(dues, default=None)
 
 
+TOLD = frozenset({Now.SETTLE_TOLD, Now.CONTRADICTION, Now.BELATED})
+SETTLING: dict[Now, Callable[[ChannelDraft, Settlement], None]] = {
+    Now.SETTLE: _settle,
+    Now.SETTLE_TOLD: _settle,
+    Now.RETRY: outbox.failed,
+    Now.DOUBT: lambda draft, _: outbox.doubt(draft),
+    Now.CONFIRM: _correct,
+    Now.CORRECT: _correct,
+    Now.BELATED: _correct,
+}
+"""What the verdicts of SETTLEMENT do; the others do nothing."""
 HANDLERS: dict[type, Callable[[ChannelDraft, Any], None]] = {
     Deliver: outbox.accept,
     QuoteGiven: _on_quote,

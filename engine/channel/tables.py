@@ -16,6 +16,7 @@ class Known(StrEnum):
 
     CURRENT = "handed, this attempt"
     EARLIER = "handed, earlier attempt"
+    OVERTAKEN = "handed, earlier attempt; a later one is with the host"
     UNKNOWN = "unknown"
     SENT = "receipt: sent"
     FAILED = "receipt: failed"
@@ -34,6 +35,7 @@ class Now(StrEnum):
     """What the channel does about a settlement."""
 
     SETTLE = "settle as sent"
+    SETTLE_TOLD = "settle as sent, tell that another attempt is out"
     RETRY = "retry rules"
     DOUBT = "reconcile, else on_unknown"
     IGNORE = "ignore"
@@ -41,6 +43,7 @@ class Now(StrEnum):
     CORRECT = "correct the record"
     DUPLICATE = "count a duplicate"
     CONTRADICTION = "tell the contradiction"
+    BELATED = "tell the contradiction, confirm the record"
 
 
 class SettlementFacts(msgspec.Struct, frozen=True, gc=False):
@@ -56,14 +59,15 @@ SETTLEMENT: DecisionTable[Now] = DecisionTable("settlement", SettlementFacts, [
     Row("failed",             (Known.CURRENT, Told.FAILED),  Now.RETRY,         "the failure says whether it is tried again"),
     Row("unknown",            (Known.CURRENT, Told.UNKNOWN), Now.DOUBT,         "nobody can say: ask, then assume or resend"),
     Row("earlier-sent",       (Known.EARLIER, Told.SENT),    Now.SETTLE,        "an attempt given up on did arrive; a later one not yet handed is cancelled"),
-    Row("earlier-failed",     (Known.EARLIER, Told.FAILED),  Now.IGNORE,        "a later attempt is on its way"),
-    Row("earlier-unknown",    (Known.EARLIER, Told.UNKNOWN), Now.IGNORE,        "a later attempt is on its way"),
+    Row("overtaken-sent",     (Known.OVERTAKEN, Told.SENT),  Now.SETTLE_TOLD,   "an attempt given up on did arrive; the later one cannot be called back"),
+    Row("earlier-failed",     ((Known.EARLIER, Known.OVERTAKEN), Told.FAILED),  Now.IGNORE, "a later attempt is on its way"),
+    Row("earlier-unknown",    ((Known.EARLIER, Known.OVERTAKEN), Told.UNKNOWN), Now.IGNORE, "a later attempt is on its way"),
     Row("confirmed",          (Known.UNKNOWN, Told.SENT),    Now.CONFIRM,       "what was assumed is known now"),
     Row("corrected",          (Known.UNKNOWN, Told.FAILED),  Now.CORRECT,       "what was assumed was wrong; its turn may rescue it once"),
     Row("still-unknown",      (Known.UNKNOWN, Told.UNKNOWN), Now.IGNORE,        "nothing new"),
     Row("sent-again",         (Known.SENT,    Told.SENT),    Now.DUPLICATE,     "told twice"),
     Row("sent-then-failed",   (Known.SENT,    Told.FAILED),  Now.CONTRADICTION, "told otherwise; nothing is sent"),
-    Row("failed-then-sent",   (Known.FAILED,  Told.SENT),    Now.CONTRADICTION, "it did arrive; nothing more is sent"),
+    Row("failed-then-sent",   (Known.FAILED,  Told.SENT),    Now.BELATED,       "it did arrive: recorded, so that the turn's end does not say it again"),
     Row("failed-again",       (Known.FAILED,  Told.FAILED),  Now.DUPLICATE,     "told twice"),
     Row("receipt-unknown",    ((Known.SENT, Known.FAILED), Told.UNKNOWN), Now.IGNORE, "the receipt knows more"),
     Row("never-heard-of",     (Known.NEVER,   ANY),          Now.IGNORE,        "counted, no state"),
