@@ -7,9 +7,12 @@ released through the turn's speech channel; the turn settles when that delivery 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import msgspec
 
 from turnkeeper.engine import commands
+from turnkeeper.engine.commands import Outcome
 from turnkeeper.engine.ids import ChannelRef, channel_at, chat_at, delivery_key
 from turnkeeper.engine.protocol import Decided, Deliver, Draft, TurnSettled
 from turnkeeper.engine.signals import (
@@ -25,8 +28,9 @@ from turnkeeper.engine.signals import (
     TurnDeliveryResolved,
     TurnResolvedByStop,
 )
+from turnkeeper.engine.table import Decision
 from turnkeeper.engine.turn.clocks import has_something_to_resolve
-from turnkeeper.engine.turn.state import EndCause, Flight, TurnState
+from turnkeeper.engine.turn.state import EndCause, Flight, TurnState, answers_of
 from turnkeeper.engine.turn.tables import (
     DELIVERY,
     FINAL,
@@ -41,14 +45,27 @@ from turnkeeper.engine.turn.tables import (
     Voice,
 )
 
-if TYPE_CHECKING:
-    from turnkeeper.engine.commands import Outcome
-
 __all__ = ["NO_RESCUE", "act", "living", "release_again", "resume", "settle", "speech"]
 
 TurnDraft = Draft[TurnState]
 NO_RESCUE: frozenset[str] = frozenset({"refused", "failed", "interrupted", "lost"})
 """After these nothing more is sent for the turn."""
+SAYS_NOTHING: dict[Resolution, Outcome] = {
+    Resolution.UNDELIVERED: "undelivered",
+    Resolution.CONSUMED: "consumed",
+    Resolution.SILENT: "silent",
+    Resolution.INTERIM_NOOP: "interim-noop",
+}
+"""The ends that send nothing, as outcomes."""
+
+
+class Speech(msgspec.Struct, frozen=True, gc=False):
+    """The Stop text that may leave, trimmed, and where it goes."""
+
+    text: str = ""
+    channel: ChannelRef | None = None
+    decision: Decision[Prose] | None = None
+    """The row of PROSE that decided; None: there is no text."""
 
 
 def act(draft: TurnDraft, cause: EndCause) -> None:
@@ -80,13 +97,11 @@ def _finalize(draft: TurnDraft, cause: EndCause) -> None:
         draft.set(ended_by=cause)
         settle(draft, "expired")
         return
-    text, channel = speech(draft, cause)
-    decision = DELIVERY.decide(_facts(state, text))
-    timers = state.policy.timers
-    if decision.verdict is not Resolution.FINAL_REPLY and state.kept is not None and not state.grace_used:
-        now = draft.at.now_ms
-        draft.set(ending=cause, ending_ms=now, grace_used=True, grace_until_ms=now + timers.retry_grace_ms)
+    said = _speech(state, cause)
+    decision = DELIVERY.decide(_facts(state, said.text))
+    if decision.verdict is not Resolution.FINAL_REPLY and _awaits_retry(draft, cause):
         return
+    text, channel = _tell_prose(draft, said)
     draft.decided(decision)
     draft.set(ended_by=cause, ending=None, grace_until_ms=0)
     if cause == "quiet":
@@ -94,6 +109,16 @@ def _finalize(draft: TurnDraft, cause: EndCause) -> None:
     elif ceiling:
         draft.signal(CeilingResolved(chat=state.chat, turn_id=state.turn_id), decision)
     _resolve(draft, decision.verdict, text, channel)
+
+
+def _awaits_retry(draft: TurnDraft, cause: EndCause) -> bool:
+    """Await the agent's own retry of a failed final, once a turn; says whether that begins now."""
+    state, now = draft.state, draft.at.now_ms
+    grace_ms = state.policy.timers.retry_grace_ms
+    if state.kept is None or state.grace_used or not grace_ms:
+        return False
+    draft.set(ending=cause, ending_ms=now, grace_used=True, grace_until_ms=now + grace_ms)
+    return True
 
 
 def _resolve(draft: TurnDraft, verdict: Resolution, text: str, channel: ChannelRef | None) -> None:
@@ -112,9 +137,9 @@ def _resolve(draft: TurnDraft, verdict: Resolution, text: str, channel: ChannelR
         case Resolution.REPLY_RESCUE:
             if state.kept is not None:
                 release_again(draft, state.kept.flight)
-        case Resolution.UNDELIVERED | Resolution.CONSUMED | Resolution.SILENT | Resolution.INTERIM_NOOP:
+        case _:
             draft.count("stop_texts", "equal" if text else "empty")
-            settle(draft, verdict.value)
+            settle(draft, SAYS_NOTHING[verdict])
 
 
 def _beside_a_final(draft: TurnDraft, text: str, channel: ChannelRef | None) -> None:
@@ -149,24 +174,36 @@ def _stop_text(state: TurnState, cause: EndCause) -> str:
     return stop.text.strip()
 
 
-def speech(draft: TurnDraft, cause: EndCause) -> tuple[str, ChannelRef | None]:
-    """Return the text that may leave and its channel, by `speech.prose` (table PROSE)."""
-    state = draft.state
+def _speech(state: TurnState, cause: EndCause) -> Speech:
+    """Decide the text that may leave and its channel, by `speech.prose` (table PROSE)."""
     text = _stop_text(state, cause)
     if not text or state.stop is None:
-        return "", None
+        return Speech()
     prefix = state.stop.channel
     decision = PROSE.decide(ProseFacts(state.policy.speech.prose, prefix is not None))
-    draft.decided(decision)
     match decision.verdict:
         case Prose.LOCUS:
-            return text, state.speech
+            return Speech(text, state.speech, decision)
         case Prose.PREFIX:
             # A bare id that nobody answers to is no place; the text was not meant for the locus either.
-            return text, prefix if prefix is not None and prefix.server is not None else None
+            return Speech(text, prefix if prefix is not None and prefix.server is not None else None, decision)
         case Prose.ARCHIVE:
-            draft.signal(SpeechArchived(chat=state.chat, turn_id=state.turn_id), decision)
-            return "", None
+            return Speech("", None, decision)
+
+
+def _tell_prose(draft: TurnDraft, said: Speech) -> tuple[str, ChannelRef | None]:
+    """Note the row that decided where plain speech goes, and tell what stays in the archive."""
+    decision = said.decision
+    if decision is not None:
+        draft.decided(decision)
+        if decision.verdict is Prose.ARCHIVE:
+            draft.signal(SpeechArchived(chat=draft.state.chat, turn_id=draft.state.turn_id), decision)
+    return said.text, said.channel
+
+
+def speech(draft: TurnDraft, cause: EndCause) -> tuple[str, ChannelRef | None]:
+    """Return the text that may leave, and its channel; told where it is archived."""
+    return _tell_prose(draft, _speech(draft.state, cause))
 
 
 def _facts(state: TurnState, text: str) -> DeliveryFacts:
@@ -258,7 +295,7 @@ def settle(draft: TurnDraft, outcome: Outcome) -> None:
                 chat=state.chat,
                 turn_id=state.turn_id,
                 reply_count=len(state.replies),
-                via_text_fallback=bool(state.speaks) and outcome != "reply-rescue",
+                via_text_fallback=bool(state.speaks) and state.outcome != "reply-rescue",
                 attributed=state.stop.attributed,
             )
         )
@@ -277,18 +314,15 @@ def settle(draft: TurnDraft, outcome: Outcome) -> None:
 
 def _delivered(state: TurnState) -> Literal["yes", "no", "unknown"]:
     """Say whether anything that answers the turn was sent; unknown or in flight is `unknown`."""
-    known = [one.known for one in (*state.replies, *state.consumed)]
+    known = [one.known for one in answers_of(state)]
     if any(known) or state.speech_outcome == "sent":
         return "yes"
     return "unknown" if known or state.flights or state.speech_outcome == "unknown" else "no"
 
 
 def living(state: TurnState) -> bool:
-    """Say whether a settled turn is still needed: something of it is unknown, or its late rescue is out."""
-    if state.phase != "settled":
+    """Say whether a turn is still needed: it has no terminal, or a delivery of it is unknown or in flight."""
+    if state.phase != "settled" or state.flights:
         return True
-    if state.outcome in NO_RESCUE:
-        return False
-    unknown = [one for one in (*state.replies, *state.consumed) if not one.known and not one.flight.interim]
-    out = bool(state.speaks) and state.speech_outcome in {"", "unknown"}
-    return bool(unknown) or out
+    unknown = any(not one.known and not one.gone for one in answers_of(state))
+    return unknown or (state.spoken is not None and state.speech_outcome in {"", "unknown"})

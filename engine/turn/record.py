@@ -14,7 +14,7 @@ import msgspec
 from turnkeeper.engine.protocol import Corrected, Draft, Recorded
 from turnkeeper.engine.signals import FoldReplyAttributed
 from turnkeeper.engine.turn import finalization
-from turnkeeper.engine.turn.state import Consumption, Flight, Kept, Reply, TurnState
+from turnkeeper.engine.turn.state import Consumption, Flight, Kept, Reply, TurnState, answers_of
 
 __all__ = ["on_corrected", "on_recorded"]
 
@@ -34,10 +34,13 @@ def on_recorded(draft: TurnDraft, told: Recorded) -> None:
         return
     rest = {key: kept for key, kept in state.flights.items() if key != told.delivery}
     draft.set(flights=rest, quiet_from_ms=draft.at.now_ms)
+    if state.phase == "settled":
+        # Its end did not wait (interrupt, loss): the chat told the reply as late.
+        return
     if told.outcome != "failed":
         _add(draft, told.delivery, flight, known=told.outcome == "sent")
     elif flight.own and not flight.interim:
-        draft.set(kept=Kept(flight, told.permanent))
+        draft.set(kept=Kept(told.delivery, flight, told.permanent))
     if draft.state.phase == "closing" and not rest and draft.state.outcome is not None:
         finalization.settle(draft, draft.state.outcome)
     finalization.resume(draft)
@@ -87,12 +90,23 @@ def _speech_ended(draft: TurnDraft, told: Recorded) -> None:
 
 
 def on_corrected(draft: TurnDraft, told: Corrected) -> None:
-    """What was recorded as unknown is known now."""
+    """What was recorded as unknown, or kept as failed, is known now."""
     state = draft.state
+    if told.outcome == "sent" and state.kept is not None and state.kept.delivery == told.delivery:
+        _arrived_after_all(draft, state.kept)
+        return
     flight = _unknown(state, told.delivery)
     if flight is None:
         return
-    sent = told.outcome == "sent"
+    if told.outcome == "unknown":
+        _let_go(draft, told.delivery)
+    else:
+        _amend(draft, told, flight)
+
+
+def _amend(draft: TurnDraft, told: Corrected, flight: Flight) -> None:
+    """Confirm the record, or correct it; what is lost after all is sent once if the turn is settled."""
+    state, sent = draft.state, told.outcome == "sent"
     if told.delivery == state.speaks:
         draft.set(speech_outcome=told.outcome)
     draft.set(
@@ -102,16 +116,36 @@ def on_corrected(draft: TurnDraft, told: Corrected) -> None:
     if sent:
         _tell_attributed(draft, flight)
     elif state.phase == "open":
-        if flight.own and not flight.interim:
-            draft.set(kept=Kept(flight, permanent=False), quiet_from_ms=draft.at.now_ms)
+        draft.set(quiet_from_ms=draft.at.now_ms)
+        if flight.own and not flight.interim and state.kept is None:
+            draft.set(kept=Kept(told.delivery, flight, told.permanent))
     elif state.phase == "settled":
-        _rescue_once(draft, flight)
+        _rescue_once(draft, flight, permanent=told.permanent)
+
+
+def _arrived_after_all(draft: TurnDraft, kept: Kept) -> None:
+    """A final that was told as failed did arrive: it is the turn's answer, if its end is not decided yet."""
+    if draft.state.phase in {"open", "closing"}:
+        draft.set(kept=None, ending=None, grace_until_ms=0, quiet_from_ms=draft.at.now_ms)
+        _add(draft, kept.delivery, kept.flight, known=True)
+
+
+def _let_go(draft: TurnDraft, delivery: str) -> None:
+    """Nobody will ever say what became of it: it stays unknown, and the turn does not wait for it."""
+    state = draft.state
+    if delivery == state.speaks:
+        draft.set(spoken=None)
+    draft.set(replies=_gone(state.replies, delivery), consumed=_gone(state.consumed, delivery))
+
+
+def _gone(kept: tuple[T, ...], delivery: str) -> tuple[T, ...]:
+    return tuple(replace(one, gone=True) if one.delivery == delivery else one for one in kept)
 
 
 def _unknown(state: TurnState, delivery: str) -> Flight | None:
     if delivery == state.speaks and state.speech_outcome == "unknown":
         return state.spoken
-    for one in (*state.replies, *state.consumed):
+    for one in answers_of(state):
         if one.delivery == delivery and not one.known:
             return one.flight
     return None
@@ -123,16 +157,15 @@ def _amended(kept: tuple[T, ...], delivery: str, *, sent: bool) -> tuple[T, ...]
     return tuple(one for one in kept if one.delivery != delivery)
 
 
-def _rescue_once(draft: TurnDraft, flight: Flight) -> None:
+def _rescue_once(draft: TurnDraft, flight: Flight, *, permanent: bool) -> None:
     """Nothing that answers the turn arrived after all: the held-back Stop text, else the reply itself."""
     state = draft.state
-    others = any(not one.flight.interim or one.known for one in (*state.replies, *state.consumed))
-    heard = others or state.speech_outcome in {"sent", "unknown"} or state.flights
+    heard = bool(answers_of(state) or state.flights) or state.speech_outcome in {"sent", "unknown"}
     if heard or state.rescued or flight.interim or state.outcome in finalization.NO_RESCUE:
         return
     draft.set(rescued=True)
     text, channel = finalization.speech(draft, state.ended_by or "stop")
     if text and channel is not None:
         finalization.release_again(draft, Flight(text, channel=channel))
-    elif flight.own or flight.stands_in:
+    elif (flight.own or flight.stands_in) and not permanent:
         finalization.release_again(draft, replace(flight, channel=flight.channel or state.speech))

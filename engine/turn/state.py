@@ -11,7 +11,18 @@ from turnkeeper.engine.config import Policy
 from turnkeeper.engine.ids import Address, ChannelRef
 from turnkeeper.engine.protocol import Answers, Quote
 
-__all__ = ["Captured", "Consumption", "EndCause", "Flight", "Kept", "Phase", "Reply", "TurnState", "open_turn"]
+__all__ = [
+    "Captured",
+    "Consumption",
+    "EndCause",
+    "Flight",
+    "Kept",
+    "Phase",
+    "Reply",
+    "TurnState",
+    "answers_of",
+    "open_turn",
+]
 
 Phase = Literal["open", "closing", "settling", "settled"]
 """open: nothing decided · closing: refused or failed, waiting for what is in flight · settling: its fallback
@@ -41,6 +52,8 @@ class Reply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     delivery: str
     flight: Flight
     known: bool = True
+    gone: bool = False
+    """It stays unknown: nobody remembers the delivery any more."""
 
 
 class Consumption(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -49,11 +62,13 @@ class Consumption(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     delivery: str
     flight: Flight
     known: bool = True
+    gone: bool = False
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The turn's failed final reply; a failed interim never replaces it."""
 
+    delivery: str
     flight: Flight
     permanent: bool
 
@@ -121,3 +136,8 @@ class TurnState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 def open_turn(address: Address, policy: Policy, now_ms: int) -> TurnState:
     """Return the state of a turn before its `Opened`."""
     return TurnState(address.chat, address.key, policy, now_ms, now_ms, now_ms)
+
+
+def answers_of(state: TurnState) -> list[Reply | Consumption]:
+    """List everything recorded that answers the turn: its own replies, then those that consume it."""
+    return [*state.replies, *state.consumed]

@@ -108,9 +108,17 @@ def _on_assigned(draft: TurnDraft, told: Assigned) -> None:
 
 def _on_consumed(draft: TurnDraft, told: Consumed) -> None:
     state = draft.state
-    if told.delivery in state.flights or state.phase != "open":
+    known = told.delivery in state.flights or any(one.delivery == told.delivery for one in state.consumed)
+    if known or state.phase != "open":
         return
-    flight = Flight(told.text, interim=told.interim, own=False, stands_in=told.stands_in)
+    flight = Flight(
+        told.text,
+        interim=told.interim,
+        own=False,
+        files=told.files,
+        channel=told.channel,
+        stands_in=told.stands_in,
+    )
     draft.set(flights={**state.flights, told.delivery: flight})
 
 
