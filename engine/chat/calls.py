@@ -6,6 +6,8 @@ the agent works, and every input it names was read. `replies` goes on with the c
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from turnkeeper.engine import commands
@@ -14,7 +16,7 @@ from turnkeeper.engine.chat.dedup import ToolCall
 from turnkeeper.engine.chat.state import Call, ChatState, Outbound, TurnEntry, open_turns
 from turnkeeper.engine.chat.tables import CALL, CallFacts, Calls, Sameness
 from turnkeeper.engine.events import Edit, Reply, nesting
-from turnkeeper.engine.ids import ChannelRef, MessageId, turn_at
+from turnkeeper.engine.ids import ChannelRef, MessageId, delivery_key, turn_at
 from turnkeeper.engine.protocol import Active, Consumed, Draft, Recorded
 from turnkeeper.engine.signals import LimitReached, ReplyJoined, ReplyRejected, ReplyReplayed
 
@@ -32,8 +34,6 @@ __all__ = [
 
 replace = msgspec.structs.replace
 ChatDraft = Draft[ChatState]
-JOINS_MAX = 64
-"""So many calls wait for one delivery at most."""
 
 
 def read(draft: ChatDraft, event: Reply | Edit, files: object, *, interim: bool) -> ToolCall:
@@ -57,7 +57,7 @@ def read(draft: ChatDraft, event: Reply | Edit, files: object, *, interim: bool)
     else:
         fault = _too_deep(event, limits.json_depth)
         limit = "json_depth" if fault else ""
-    tool = "reply" if isinstance(event, Reply) else "edit"
+    tool: Literal["reply", "edit"] = "reply" if isinstance(event, Reply) else "edit"
     return ToolCall(
         call_id=event.call_id,
         tool=tool,
@@ -92,8 +92,8 @@ def _arguments(event: Reply | Edit) -> str:
 
 
 def admit(draft: ChatDraft, call: ToolCall, reply_in: ChannelRef | None) -> bool:
-    """Pass a call through known id, guard, arguments, rate and blank; answers the ones that end here."""
-    known = draft.state.calls.get(call.call_id)
+    """Pass a call through known id, guard, rate, arguments and blank; answers the ones that end here."""
+    known = draft.state.calls.get(call.call_id) or _known_by_delivery(draft.state, call)
     if known is not None:
         _answer_known(draft, call, known)
         return False
@@ -105,13 +105,19 @@ def admit(draft: ChatDraft, call: ToolCall, reply_in: ChannelRef | None) -> bool
         ledger.see(draft, ident)
     if call.contract:
         draft.set(contract_tick=draft.state.tick)
-    if call.fault:
+    return _usable(draft, call)
+
+
+def _usable(draft: ChatDraft, call: ToolCall) -> bool:
+    """Pass a guarded call through rate, arguments and blank: refused here it is activity, and acknowledges nothing."""
+    if not dedup.take_token(draft):
+        # Before the arguments: refused calls are remembered, and a flood of bad ones would push out good ones.
+        draft.signal(LimitReached(chat=draft.state.chat, limit="calls_per_s"))
+        reject(draft, call, "rate limit", remembered=False)
+    elif call.fault:
         if call.limit:
             draft.signal(LimitReached(chat=draft.state.chat, limit=call.limit))
         reject(draft, call, f"bad arguments: {call.fault}")
-    elif not dedup.take_token(draft):
-        draft.signal(LimitReached(chat=draft.state.chat, limit="calls_per_s"))
-        reject(draft, call, "rate limit", remembered=False)
     elif call.blank:
         reject(draft, call, "nothing to send")
     else:
@@ -139,6 +145,13 @@ def _guarded(state: ChatState, chat_id: object, reply_in: ChannelRef | None) -> 
     return str(chat_id) in names
 
 
+def _known_by_delivery(state: ChatState, call: ToolCall) -> Call | None:
+    """Know a call by its delivery after `limits.calls` made it leave: a delivery is sent once."""
+    delivery = delivery_key(call.tool, state.chat, call.call_id)
+    out = state.outbound.get(delivery)
+    return None if out is None else Call(call.digest, delivery, out.error, _first(out), out.outcome)
+
+
 def _answer_known(draft: ChatDraft, call: ToolCall, known: Call) -> None:
     """A call id came again (table CALL)."""
     decision = CALL.decide(CallFacts(known.digest == call.digest, known.outcome))
@@ -148,8 +161,10 @@ def _answer_known(draft: ChatDraft, call: ToolCall, known: Call) -> None:
             _ack_error(draft, call.call_id, "call id used with other arguments")
         case Calls.JOIN:
             out = draft.state.outbound.get(known.delivery)
-            if out is not None:
-                _join(draft, call, known.delivery, out)
+            if out is None:
+                _ack_error(draft, call.call_id, "unknown")
+            else:
+                _join(draft, call, known.delivery, out, call.consumed)
         case Calls.REPLAY:
             _replay(draft, call, known)
         case Calls.ERROR:
@@ -162,23 +177,31 @@ def answered_before(draft: ChatDraft, call: ToolCall, key: str, *, late: bool) -
     known = draft.state.outbound.get(delivery)
     if known is None or decision.verdict is Sameness.NEW:
         return False
-    origin = origin_of(delivery, known)
+    # A late reply that a fallback or rescue answers is about the input that it echoes as well.
+    ids = call.named if late and known.kind == "speech" else call.consumed
     if decision.verdict is Sameness.JOIN:
-        remember_call(draft, call.call_id, Call(call.digest, delivery, replay_of=origin))
-        _join(draft, call, delivery, known)
+        if _join(draft, call, delivery, known, ids):
+            remember_call(draft, call.call_id, Call(call.digest, delivery, replay_of=origin_of(delivery, known)))
     elif decision.verdict is Sameness.REPLAY:
-        done = Call(call.digest, delivery, message=_first(known), outcome="sent", replay_of=origin)
-        remember_call(draft, call.call_id, done)
-        _replay(draft, call, done)
-        ledger.acknowledge(draft, call.consumed)
-        for turn in consumed_turns(draft.state, call, known.turn_id):
-            where = turn_at(draft.state.chat, turn.turn_id)
-            draft.tell(where, Consumed(delivery, call.text, call.interim))
-            draft.tell(where, Recorded(delivery, "sent"))
+        _replay_content(draft, call, delivery, known, ids)
     else:
         remember_call(draft, call.call_id, Call(call.digest, delivery, error="unknown", outcome="unknown"))
         _ack_error(draft, call.call_id, "unknown")
     return True
+
+
+def _replay_content(draft: ChatDraft, call: ToolCall, delivery: str, known: Outbound, ids: tuple[str, ...]) -> None:
+    """Answer a call from a delivery that said the same; what it names is acknowledged with that delivery."""
+    done = Call(call.digest, delivery, message=_first(known), outcome="sent", replay_of=origin_of(delivery, known))
+    remember_call(draft, call.call_id, done)
+    ledger.acknowledge(draft, ids)
+    _replay(draft, call, done)
+    if call.tool == "edit":
+        return
+    for turn in consumed_turns(draft.state, call, known.turn_id):
+        where = turn_at(draft.state.chat, turn.turn_id)
+        draft.tell(where, Consumed(delivery, call.text, call.interim))
+        draft.tell(where, Recorded(delivery, "sent"))
 
 
 def origin_of(delivery: str, known: Outbound) -> str:
@@ -191,13 +214,17 @@ def consumed_turns(state: ChatState, call: ToolCall, owner_id: str) -> list[Turn
     return [t for t in open_turns(state) if t.turn_id in call.consumed and t.turn_id != owner_id]
 
 
-def _join(draft: ChatDraft, call: ToolCall, delivery: str, known: Outbound) -> None:
-    """Let the call wait for a delivery that is out; what it names is acknowledged with it."""
+def _join(draft: ChatDraft, call: ToolCall, delivery: str, known: Outbound, ids: tuple[str, ...]) -> bool:
+    """Let the call wait for a delivery that is out; what it names is acknowledged with it.
+
+    So many calls as `limits.calls` remembers can wait; one more is refused, and not remembered.
+    """
     chat = draft.state.chat
-    if len(known.calls) >= JOINS_MAX:
-        _ack_error(draft, call.call_id, "rate limit")
-        return
-    inputs = ledger.consume(draft, delivery, [ident for ident in call.consumed if ident not in known.inputs])
+    if len(known.calls) >= draft.at.policy.limits.calls:
+        draft.signal(LimitReached(chat=chat, limit="calls"))
+        reject(draft, call, "rate limit", remembered=False)
+        return False
+    inputs = ledger.consume(draft, delivery, [ident for ident in ids if ident not in known.inputs])
     others = [t for t in consumed_turns(draft.state, call, known.turn_id) if t.turn_id not in known.consumers]
     joined = replace(
         known,
@@ -210,6 +237,7 @@ def _join(draft: ChatDraft, call: ToolCall, delivery: str, known: Outbound) -> N
         for turn in others:
             draft.tell(turn_at(chat, turn.turn_id), Consumed(delivery, call.text, call.interim))
     draft.signal(ReplyJoined(chat=chat, call_id=call.call_id, replay_of=origin_of(delivery, known)))
+    return True
 
 
 def _replay(draft: ChatDraft, call: ToolCall, done: Call) -> None:

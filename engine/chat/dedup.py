@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["ToolCall", "content_key", "remember_content", "same", "spoken_key", "take_token"]
 
 ChatDraft = Draft[ChatState]
-NUL = "\x00"
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
@@ -62,8 +61,9 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 
 
 def digest(*parts: str) -> str:
-    """Return a short digest of parts; stable between processes."""
-    return blake2b(NUL.join(parts).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    """Return a short digest of parts; stable between processes. No two lists of parts run together."""
+    written = "".join(f"{len(part)}:{part}" for part in parts)
+    return blake2b(written.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def _said(text: str) -> str:
@@ -84,7 +84,8 @@ def spoken_key(turn_id: str, text: str, files: tuple[str, ...]) -> str:
 def remember_content(draft: ChatDraft, key: str, delivery: str) -> None:
     """Remember which delivery said this."""
     limit = ("contents", draft.at.policy.limits.contents)
-    draft.set(contents=memory.kept(draft, draft.state.contents, key, delivery, limit))
+    # Said again it is the newest: it leaves last.
+    draft.set(contents=memory.kept(draft, draft.state.contents.drop(key), key, delivery, limit))
 
 
 def same(draft: ChatDraft, call: ToolCall, key: str, *, late: bool) -> tuple[Decision[Sameness], str]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from turnkeeper.engine import commands
-from turnkeeper.engine.chat.state import ChatState, Input, Tombstone, TurnEntry
+from turnkeeper.engine.chat import memory
+from turnkeeper.engine.chat.state import FOLD_SOURCES, ChatState, Input, Tombstone, TurnEntry
 from turnkeeper.engine.chat.tables import DROP, Drop, DropFacts
 from turnkeeper.engine.ids import channel_at, delivery_key, turn_at
 from turnkeeper.engine.protocol import Draft, Quote, QuoteGiven, QuoteSettled, QuoteWanted, Read
@@ -63,7 +64,12 @@ def put(draft: ChatDraft, entry: Input) -> None:
 def write(draft: ChatDraft, entry: Input) -> None:
     """Enter an input at the end of the ledger, and keep the ledger inside its bound."""
     rest = {key: kept for key, kept in draft.state.ledger.items() if key != entry.turn_id}
-    draft.set(ledger={**rest, entry.turn_id: entry}, tombstones=draft.state.tombstones.drop(entry.turn_id))
+    stone = draft.state.tombstones.get(entry.turn_id)
+    if stone is not None:
+        # It comes back: what was quoted before it left is not quoted again.
+        entry = replace(entry, quote=Quote("spent")) if stone.quoted else entry
+        draft.set(tombstones=draft.state.tombstones.drop(entry.turn_id))
+    draft.set(ledger={**rest, entry.turn_id: entry})
     while len(draft.state.ledger) > draft.at.policy.limits.ledger:
         leaving = _next_to_leave(draft.state)
         if leaving is None:
@@ -236,8 +242,9 @@ def _identity(entry: Input) -> str:
 
 
 def _redeliver(draft: ChatDraft, entry: Input) -> None:
-    kept = draft.state.redelivered.put(_identity(entry), True, draft.at.policy.limits.tombstones)
-    draft.set(redelivered=kept)
+    limits = draft.at.policy.limits
+    limit = ("tombstones", max(limits.tombstones, limits.ledger))
+    draft.set(redelivered=memory.kept(draft, draft.state.redelivered, _identity(entry), entry.turn_id, limit))
     draft.command(
         commands.Redeliver(chat=draft.state.chat, turn_id=entry.turn_id, channel=entry.channel, message=entry.message)
     )
@@ -268,15 +275,25 @@ def _next_to_leave(state: ChatState) -> Input | None:
 def _evict(draft: ChatDraft, entry: Input) -> None:
     draft.signal(LimitReached(chat=draft.state.chat, turn_id=entry.turn_id, limit="ledger"))
     if entry.state == "written":
-        # It leaves before its time: judge it now, so that nothing is forgotten untold.
-        draft.count("inputs", "dropped")
-        draft.signal(InputDropped(chat=draft.state.chat, turn_id=entry.turn_id, source=entry.source))
-        if entry.source == "autosteer" and _identity(entry) not in draft.state.redelivered:
-            _redeliver(draft, entry)
+        # It leaves before its time: told now, so that nothing is forgotten untold.
+        _leave_unread(draft, entry)
     rest = {key: kept for key, kept in draft.state.ledger.items() if key != entry.turn_id}
-    stone = Tombstone(entry.source, entry.channel, entry.is_turn)
-    limit = draft.at.policy.limits.tombstones
-    draft.set(ledger=rest, tombstones=draft.state.tombstones.put(entry.turn_id, stone, limit))
+    stone = Tombstone(entry.source, entry.channel, entry.is_turn, quoted=entry.quote.state != "free")
+    limit = ("tombstones", draft.at.policy.limits.tombstones)
+    draft.set(ledger=rest, tombstones=memory.kept(draft, draft.state.tombstones, entry.turn_id, stone, limit))
+
+
+def _leave_unread(draft: ChatDraft, entry: Input) -> None:
+    """An unread input leaves: a fold is dropped and handed over again, any other was never confirmed."""
+    chat, turn_id = draft.state.chat, entry.turn_id
+    if entry.source not in FOLD_SOURCES:
+        draft.count("inputs", "unconfirmed")
+        draft.signal(InputUnconfirmed(chat=chat, turn_id=turn_id))
+        return
+    draft.count("inputs", "dropped")
+    draft.signal(InputDropped(chat=chat, turn_id=turn_id, source=entry.source))
+    if entry.source == "autosteer" and _identity(entry) not in draft.state.redelivered:
+        _redeliver(draft, entry)
 
 
 def give_quote(draft: ChatDraft, wanted: QuoteWanted) -> None:

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from turnkeeper.engine.chat.state import ChatState, Outbound
 from turnkeeper.engine.horizon import Horizon
-from turnkeeper.engine.ids import ChannelRef, same_message
-from turnkeeper.engine.protocol import Draft
+from turnkeeper.engine.ids import ChannelRef, same_message, turn_at
+from turnkeeper.engine.protocol import Corrected, Draft
 from turnkeeper.engine.signals import LimitReached
 
 __all__ = ["channel_of_bubble", "kept", "put_outbound"]
@@ -29,9 +29,20 @@ def put_outbound(draft: ChatDraft, delivery: str, entry: Outbound) -> None:
     known, limit = draft.state.outbound, draft.at.policy.limits.deliveries
     if delivery not in known and len(known) >= limit:
         draft.signal(LimitReached(chat=draft.state.chat, limit="deliveries"))
-        ended = next((key for key, one in known.items() if one.outcome != "in flight"), None)
-        known = known if ended is None else known.drop(ended)
+        ended = next(((key, one) for key, one in known.items() if one.outcome != "in flight"), None)
+        if ended is not None:
+            known = known.drop(ended[0])
+            _let_go(draft, *ended)
     draft.set(outbound=known.put(delivery, entry, max(limit, len(known) + 1)))
+
+
+def _let_go(draft: ChatDraft, delivery: str, gone: Outbound) -> None:
+    """A delivery is forgotten while it is unknown: the turns that wait for its correction wait no longer."""
+    if gone.outcome != "unknown":
+        return
+    for turn_id in dict.fromkeys((*gone.consumers, gone.turn_id)):
+        if turn_id:
+            draft.tell(turn_at(draft.state.chat, turn_id), Corrected(delivery, "unknown"))
 
 
 def channel_of_bubble(state: ChatState, message: int | str) -> ChannelRef | None:

@@ -32,6 +32,7 @@ def on_reply(draft: ChatDraft, event: Reply) -> None:
     draft.decided(owner.decision)
     key = _content_key(draft.state, owner, call)
     if calls.answered_before(draft, call, key, late=owner.late):
+        _merge(draft, call)
         return
     channel = attribution.channel_of(draft.state, owner, event.reply_in)
     if channel is None or not directory.usable(draft, channel):
@@ -51,8 +52,8 @@ def on_edit(draft: ChatDraft, event: Edit) -> None:
     if calls.answered_before(draft, call, key, late=owner.late):
         return
     channel = memory.channel_of_bubble(draft.state, event.message)
-    if channel is None and owner.effective is not None:
-        channel = attribution.place_of(owner.effective)
+    if channel is None and owner.owner_id:
+        channel = attribution.channel_of(draft.state, owner, None)
     if channel is None or not directory.usable(draft, channel):
         calls.reject(draft, call, "no channel")
         return
@@ -85,7 +86,7 @@ def _send(draft: ChatDraft, call: ToolCall, owner: Attribution, channel: Channel
     others = calls.consumed_turns(state, call, turn.turn_id if turn is not None else "")
     for index, other in enumerate(others):
         stands_in = turn is None and index == 0
-        told = Consumed(delivery, call.text, call.interim, stands_in=stands_in)
+        told = Consumed(delivery, call.text, call.interim, stands_in, call.files, channel)
         draft.tell(turn_at(state.chat, other.turn_id), told)
     if turn is not None:
         _assign(draft, call, owner, turn, channel)

@@ -26,7 +26,7 @@ from turnkeeper.engine.protocol import (
     StopTaken,
     TurnSettled,
 )
-from turnkeeper.engine.signals import LateReplyCorrelated
+from turnkeeper.engine.signals import LateReplyCorrelated, LimitReached
 
 __all__ = ["on_decided", "on_delivery_ended", "on_recover", "on_settled", "on_turn_settled"]
 
@@ -83,7 +83,9 @@ def on_delivery_ended(draft: ChatDraft, told: DeliveryEnded) -> None:
         _answer(draft, told, ended)
     else:
         _amend_calls(draft, told, ended)
-    _tell_turns(draft, told, ended)
+    if ended.kind not in {"edit", "report"}:
+        _count(draft, told, ended, was=entry.outcome)
+        _tell_turns(draft, told, ended)
 
 
 def _error(told: DeliveryEnded) -> str:
@@ -98,9 +100,9 @@ def _ledger(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None:
         ledger.fail(draft, told.delivery, ended.inputs)
         return
     ledger.acknowledge(draft, ended.inputs)
-    if ended.turn_id:
+    if ended.turn_id and not ended.interim:
         ledger.resolve_merged(draft, ended.turn_id)
-    elif ended.echoed and ended.kind == "reply":
+    elif ended.echoed and not ended.turn_id and ended.kind == "reply":
         ledger.resolve(draft, ended.echoed)
         _late_fold_was_sent(draft, ended)
 
@@ -140,20 +142,12 @@ def _amend_calls(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None
             calls.remember_call(draft, call_id, done)
 
 
-def _tell_turns(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None:
-    """Tell the owner and the turns it consumes; count what no turn records."""
+def _count(draft: ChatDraft, told: DeliveryEnded, ended: Outbound, *, was: str) -> None:
+    """Keep the chat's own count of a turn's replies, and count what no turn records."""
     chat, state = draft.state.chat, draft.state
-    message: Corrected | Recorded
-    if told.corrects:
-        message = Corrected(told.delivery, "sent" if told.outcome == "sent" else "failed")
-    else:
-        message = Recorded(told.delivery, told.outcome, told.permanent)
-    if ended.kind in {"edit", "report"}:
-        return
     turn = state.turns.get(ended.turn_id)
     if turn is not None and ended.kind == "reply":
-        recorded = turn.replies + (told.outcome != "failed" and not told.corrects)
-        recorded -= told.outcome == "failed" and told.corrects
+        recorded = turn.replies + (told.outcome != "failed") - (was in {"sent", "unknown"})
         flights = turn.in_flight - (not told.corrects)
         _put_turn(draft, replace(turn, in_flight=max(0, flights), replies=max(0, recorded)))
         if turn.status == "settled" and not told.corrects and told.outcome != "failed":
@@ -164,6 +158,16 @@ def _tell_turns(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None:
     if not ended.turn_id and told.outcome != "failed" and not told.corrects:
         owner = "late" if ended.row.startswith("late") else ended.row
         draft.count("replies", owner, "true" if ended.interim else "false")
+
+
+def _tell_turns(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None:
+    """Tell the owner and the turns that the delivery consumes."""
+    chat = draft.state.chat
+    message: Corrected | Recorded
+    if told.corrects:
+        message = Corrected(told.delivery, "sent" if told.outcome == "sent" else "failed", told.permanent)
+    else:
+        message = Recorded(told.delivery, told.outcome, told.permanent)
     for turn_id in dict.fromkeys((*ended.consumers, ended.turn_id)):
         if turn_id:
             draft.tell(turn_at(chat, turn_id), message)
@@ -198,13 +202,20 @@ def on_turn_settled(draft: ChatDraft, told: TurnSettled) -> None:
     settled = replace(turn, status="settled", outcome=told.outcome, replies=told.replies, policy=None, preview=None)
     _put_turn(draft, settled)
     ledger.turn_ended(draft, settled, told.quote)
+    if told.replies:
+        ledger.resolve_merged(draft, told.turn_id)
     if turn.preview is not None:
         draft.tell(channel_at(state.chat, turn.preview), PreviewEnd(told.turn_id))
     rewinds.on_turn_settled(draft, settled)
+    _forget_turns(draft)
+
+
+def _forget_turns(draft: ChatDraft) -> None:
+    """Keep so many settled turns visible as `limits.settled_turns` says, and tell which left."""
     done = [key for key, entry in draft.state.turns.items() if entry.status == "settled"]
-    excess = done[: max(0, len(done) - draft.at.policy.limits.settled_turns)]
-    if excess:
-        draft.set(turns={key: entry for key, entry in draft.state.turns.items() if key not in excess})
+    for turn_id in done[: max(0, len(done) - draft.at.policy.limits.settled_turns)]:
+        draft.signal(LimitReached(chat=draft.state.chat, turn_id=turn_id, limit="settled_turns"))
+        draft.set(turns={key: entry for key, entry in draft.state.turns.items() if key != turn_id})
 
 
 def on_recover(draft: ChatDraft, told: Recover) -> None:

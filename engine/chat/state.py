@@ -70,6 +70,8 @@ class Tombstone(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     source: str
     channel: ChannelRef | None = None
     is_turn: bool = False
+    quoted: bool = False
+    """Its quote was given: it has none if it comes back."""
 
 
 class TurnEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -239,7 +241,8 @@ class ChatState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Events of this chat so far."""
     ledger: dict[str, Input] = {}
     tombstones: Horizon[Tombstone] = Horizon()
-    redelivered: Horizon[bool] = Horizon()
+    redelivered: Horizon[str] = Horizon()
+    """Inputs that were handed over again, by (channel, message)."""
     turns: dict[str, TurnEntry] = {}
     calls: Horizon[Call] = Horizon()
     outbound: Horizon[Outbound] = Horizon()

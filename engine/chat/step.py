@@ -44,6 +44,7 @@ from turnkeeper.engine.protocol import (
     Due,
     Interrupt,
     Message,
+    PreviewEnd,
     QuestionClosed,
     QuestionPending,
     QuoteSettled,
@@ -101,6 +102,9 @@ def _on_preview(draft: ChatDraft, event: events.Preview) -> None:
         if event.text.strip():
             draft.signal(LimitReached(chat=state.chat, turn_id=turn.turn_id, limit="text_bytes"))
         return
+    if turn.preview is not None and turn.preview != place:
+        # Its place moved: the bubble there stays as it is, and that channel is free for another.
+        draft.tell(channel_at(state.chat, turn.preview), PreviewEnd(turn.turn_id))
     draft.set(turns={**draft.state.turns, turn.turn_id: replace(turn, preview=place)})
     draft.tell(channel_at(state.chat, place), ShowPreview(turn.turn_id, event.text))
 
