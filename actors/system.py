@@ -1,0 +1,361 @@
+"""The engine's face: what a host constructs, starts, posts to and stops (PROTOCOL "The Python face").
+
+Everything here may be called from any thread. `post` never waits; awaiting waits on the loop, `wait` and `call`
+block the thread they are called on. `async with` calls async gateways on the loop that entered it; `start` and
+`with` use a loop thread of the engine's own, if the gateway needs one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import msgspec
+
+from turnkeeper.actors.aio import GatewayHands
+from turnkeeper.actors.clock import WallClock
+from turnkeeper.actors.log import log
+from turnkeeper.actors.misuse import Misuse
+from turnkeeper.actors.office import ShardOffice
+from turnkeeper.actors.owners import ChatActor, Roster
+from turnkeeper.actors.performer import Performer
+from turnkeeper.actors.reception import Reception, Seats
+from turnkeeper.actors.release import DeadLetter, Release
+from turnkeeper.actors.sequencer import Door, Entry, Sequencer
+from turnkeeper.actors.shard import Shard
+from turnkeeper.actors.startup import recover
+from turnkeeper.actors.waiting import Admission
+from turnkeeper.engine.cell import Cell
+from turnkeeper.engine.config import Config, Policy, as_policy, load_config
+from turnkeeper.engine.errors import ConfigError
+from turnkeeper.engine.ids import chat_at
+from turnkeeper.engine.inspection import inspect_chat
+from turnkeeper.engine.journal import Body, Journal, MemoryJournal
+from turnkeeper.engine.ports import Reconciling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from prometheus_client import CollectorRegistry
+    from pykka import ActorRef
+
+    from turnkeeper.actors.release import Observer
+    from turnkeeper.engine.commands import Ack, TurnSettled
+    from turnkeeper.engine.events import Edit, Event, Reply
+    from turnkeeper.engine.ports import Clock, Gateway
+
+__all__ = ["Engine"]
+
+T = TypeVar("T")
+
+
+class Engine:
+    """One answer per turn, for the chats of one journal.
+
+    Args:
+        config: a `Config`, a mapping in the file's shape, or the path of a TOML file.
+        gateway: the host's side; its `perform` may be plain or async.
+        journal: where records are kept; without one, what `[journal]` says.
+        registry: where metrics are registered; without one, nothing is counted.
+        clock: the time; without one, the wall's.
+        observer: called on the shard's thread with each committed record and its run, in order; it must be quick.
+
+    Raises:
+        ConfigError: a setting cannot be used.
+
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts that a host may replace, by name
+        self,
+        config: Config | Mapping[str, object] | str | Path,
+        gateway: Gateway,
+        *,
+        journal: Journal | None = None,
+        registry: CollectorRegistry | None = None,
+        clock: Clock | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self.config = load_config(config)
+        self.last_reload_ok = True
+        """The last `reload` could be used."""
+        self._reconciles = isinstance(gateway, Reconciling)
+        self._journal = _journal(self.config) if journal is None else journal
+        limits = self.config.limits
+        self._sequencer = Sequencer(limits.ingress_high, limits.ingress_low)
+        self._shard = Shard(self._sequencer, self._journal, WallClock() if clock is None else clock)
+        self._stopped = threading.Event()
+        self._roster = Roster(self._shard, self._stopped)
+        self._shard.cell = Cell(self._roster.spawn)
+        self._shard.after_run = self._roster.after_run
+        self._shard.configured = self._configured
+        office = ShardOffice(self._sequencer, self._shard)
+        self._hands = GatewayHands(gateway, office)
+        self._shard.performer = Performer(office, self._hands)
+        observers = [each for each in (_counting(registry), observer) if each is not None]
+        self._desk = self._shard.desk = Release(self._shard.performer, observers, limits.dead_letters)
+        self._seats = Seats(limits.waiters)
+        self._reception = Reception(self._sequencer, self._shard, self._desk, self._seats)
+        self._shard.admit = self._reception.admit
+        self._life = threading.Lock()
+        self._started = False
+
+    # ------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Recover from the journal and run; returns when the engine takes events and hands over commands.
+
+        Raises:
+            Misuse: it was started before.
+            DecodeError: the journal is damaged.
+            SchemaTooNew: a newer version wrote the journal.
+
+        """
+        with self._life:
+            if self._started:
+                raise Misuse(
+                    f"start(): this engine {'has stopped' if self._stopped.is_set() else 'runs already'}; "
+                    "an engine is started once: make a new Engine on the same journal"
+                )
+            self._started = True
+        started = Admission()
+        policy = as_policy(self.config, reconciles=self._reconciles)
+        self._sequencer.set_door(Door.OPEN)
+        self._shard.start(partial(recover, self._shard, self._roster, self._journal, policy, started), started)
+        try:
+            started.wait()
+        except BaseException:
+            self._finish(None)
+            raise
+
+    def stop(self, timeout_s: float = 30) -> None:
+        """Stop in phases; what was admitted is processed, whoever waits is answered.
+
+        Refuses all but settlements and `rewound`; runs the ingress; commits; hands over nothing new; waits for
+        what the gateway has; answers every waiter; closes the journal. Stopping again does nothing.
+
+        Args:
+            timeout_s: how long to wait for the gateway and for the last commit.
+
+        Raises:
+            Misuse: called on the loop that performs, which it would wait for.
+            BaseException: what ended the engine before, a `JournalError` or what a run raised; once.
+
+        """
+        if self._on_host_loop():
+            raise Misuse("stop() waits for calls of the loop that it blocks; leave `async with`, or run it in a thread")
+        with self._life:
+            if not self._started or self._stopped.is_set():
+                self._started = True
+                self._stopped.set()
+                self._sequencer.set_door(Door.CLOSED)
+                return
+        self._sequencer.set_door(Door.SETTLING)
+        drained = self._shard.drain()
+        try:
+            drained.wait(timeout_s)
+        except TimeoutError:
+            left = ", ".join(self._shard.performer.in_flight(self._shard.now_ms()))
+            log.warning("stopped without waiting for %s", left or "the shard", extra={"timeout_s": timeout_s})
+        self._finish(timeout_s)
+
+    def kill(self) -> None:
+        """Drop everything at once, for crash tests: nothing more is committed, released or performed.
+
+        The journal is left as it is, not closed. Whoever waits gets `NotRunning`.
+        """
+        self._shard.dead = True
+        self._finish(None)
+
+    def _finish(self, timeout_s: float | None) -> None:
+        self._sequencer.set_door(Door.CLOSED)
+        if not self._shard.join(timeout_s):
+            log.error("the shard did not end in time; it is left behind", extra={"timeout_s": timeout_s})
+        self._hands.close()
+        with self._life:
+            first, self._started = not self._stopped.is_set(), True
+            self._stopped.set()
+        failure = self._shard.failure
+        if first and failure is not None and not self._shard.dead:
+            raise failure
+
+    def _on_host_loop(self) -> bool:
+        loop = self._hands.host_loop
+        return loop is not None and _running_loop() is loop
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop; an error of the block is not hidden by one of the engine's."""
+        try:
+            self.stop()
+        except BaseException:
+            if error is None:
+                raise
+
+    async def __aenter__(self) -> Self:
+        """Start, without blocking the loop; async gateways are called on it."""
+        self._hands.on_loop(asyncio.get_running_loop())
+        await asyncio.to_thread(self.start)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop, without blocking the loop."""
+        await asyncio.to_thread(self.__exit__, kind, error, traceback)
+
+    # ------------------------------------------------------------ events
+
+    def post(self, event: Event) -> Admission:
+        """Take an event; it is admitted when the admission, awaited or after `wait`, returns.
+
+        Raises:
+            Overloaded: above `limits.ingress_high`; post it again later.
+            NotRunning: not started, stopping, or stopped.
+            DecodeError: it is no event, or a field is of another type.
+
+        """
+        return self._reception.post(event)
+
+    async def ask(self, event: Reply | Edit) -> Ack:
+        """Post a call of the agent's, and return its ack; cancelling this cancels no event.
+
+        Raises:
+            SetAside: a step raised.
+            JournalError: the journal could not commit.
+            NotRunning: the engine stopped before the answer.
+            Overloaded: above a watermark, or `limits.waiters` callers wait.
+
+        """
+        return await self._reception.ask(event)
+
+    def call(self, event: Reply | Edit, timeout_s: float | None = None) -> Ack:
+        """Do what `ask` does, blocking this thread.
+
+        Raises:
+            Misuse: called on the thread of a running loop.
+            TimeoutError: no ack in that time; the event goes on.
+
+        """
+        if _running_loop() is not None:
+            raise Misuse("call() would block the running loop of this thread; await ask(event) instead")
+        return self._reception.ask(event).wait(timeout_s)
+
+    async def turn_settled(self, chat: str, turn_id: str) -> TurnSettled:
+        """Return the turn's one terminal; one that is not known yet is waited for.
+
+        Raises:
+            Misuse: it settled before this engine started.
+            NotRunning: the engine stopped before.
+
+        """
+        return await self._reception.await_turn(chat, turn_id)
+
+    def broadcast(self, event: Event) -> list[Admission]:
+        """Post an event once for each known chat, whatever waits; the event's own chat does not matter."""
+        names = self.look(_chats)
+        return [self._reception.post(msgspec.structs.replace(event, chat=name), bypass=True) for name in names]
+
+    def chat(self, name: str) -> ActorRef[ChatActor]:
+        """Return a pykka reference to a chat: it takes events of that chat, and answers an `ask` at the commit."""
+        return self._roster.reference(chat_at(name))
+
+    # ------------------------------------------------------------ looking, and settings
+
+    def inspect(self, chat: str) -> dict[str, Any]:
+        """Return what is known of a chat as plain values, without texts; an empty map if it does not exist."""
+        return self.look(lambda cell: inspect_chat(cell, chat))
+
+    def look(self, what: Callable[[Cell], T]) -> T:
+        """Return what `what` sees in the cell between two events; for tools and tests. It must not change anything."""
+        return self._shard.look(partial(what, self._shard.cell))
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """Return the newest events that were set aside, oldest first."""
+        return self._shard.look(lambda: list(self._desk.dead_letters))
+
+    def reload(self, config: Config | Mapping[str, object] | str | Path) -> Admission:
+        """Apply another configuration between two events; open turns keep the policy they opened with.
+
+        Raises:
+            ConfigError: it cannot be used; the old one stays.
+            NotRunning: the engine does not run.
+
+        """
+        try:
+            read = load_config(config)
+        except ConfigError as error:
+            self.last_reload_ok = False
+            log.error("reload: %s", error)
+            raise
+        admission = Admission()
+        policy = as_policy(read, reconciles=self._reconciles)
+        self._sequencer.put(Entry("", Body(configured=policy), admission), bypass=True)
+        self.config, self.last_reload_ok = read, True
+        return admission
+
+    def _configured(self, policy: Policy) -> None:
+        limits = policy.limits
+        self._sequencer.set_watermarks(limits.ingress_high, limits.ingress_low)
+        self._desk.set_dead_letters_max(limits.dead_letters)
+        self._seats.limit = limits.waiters
+
+    def idle(self, timeout_s: float | None = None) -> None:
+        """Wait until nothing is left to do at this instant; what waits for time to pass, or hangs, is not waited for.
+
+        For tests, and for hosts' tests.
+
+        Raises:
+            Misuse: called on the loop that performs.
+            TimeoutError: there is still something to do.
+
+        """
+        if self._on_host_loop():
+            raise Misuse("idle() waits for calls of the loop that it blocks; run it in a thread")
+        try:
+            self._shard.idle().wait(timeout_s)
+        except TimeoutError as error:
+            raise TimeoutError(f"not idle after {timeout_s} s: {self._sequencer.depth} entries wait") from error
+
+    def next_due_ms(self) -> int | None:
+        """Return the next instant at which something is due: a deadline, or a hand-over that waits for its time."""
+        return self._shard.look(self._shard.next_due_ms)
+
+
+def _chats(cell: Cell) -> list[str]:
+    return [address.chat for address in cell.owners if address.kind == "chat"]
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _counting(registry: CollectorRegistry | None) -> Observer | None:
+    if registry is None:
+        return None
+    from turnkeeper.metrics.instruments import Instruments  # noqa: PLC0415 - only who counts loads it
+
+    return Instruments(registry).observe
+
+
+def _journal(config: Config) -> Journal:
+    settings = config.journal
+    if settings.kind == "memory" or (settings.kind is None and settings.path is None):
+        return MemoryJournal()
+    if settings.path is None:
+        raise ConfigError('config: journal.path is absent; journal.kind "sqlite" needs the path of a file')
+    from turnkeeper.actors.sqlite import SqliteJournal  # noqa: PLC0415 - only who uses it loads sqlite3
+
+    return SqliteJournal(settings.path, sync=settings.sync, linger_ms=settings.linger_ms)
