@@ -103,8 +103,8 @@ class Sleeper(Owner):
         self.roster = roster
 
     def tell(self, message: Message) -> None:
-        """Wake up for it; a restart, which concerns everybody, wakes nobody."""
-        if isinstance(message, Recover):
+        """Wake up for it; a replay and a restart, which concern everybody, wake nobody."""
+        if self.roster.replaying or isinstance(message, Recover):
             self.cell.put(self, message)
         else:
             self.roster.wake(self).tell(message)
