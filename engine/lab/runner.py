@@ -66,7 +66,8 @@ class ScenarioRunner:
         self.signals: list[Signal] = []
         self.rows: set[tuple[str, str]] = set()
         self._probe = probe
-        self._line = 0
+        self.line = 0
+        """The line of the step that runs or ran last."""
         self._chats: dict[str, None] = {}
         self._broken: list[InvariantViolated] = []
         self.runtime = maker(self.clock, self.platform, self._observe)
@@ -76,7 +77,7 @@ class ScenarioRunner:
         """Take in a live run; a runtime may call this from a thread of its own, so nothing is raised here."""
         self.signals.extend(run.signals)
         self.rows.update((row.table, row.row) for row in run.rows)
-        moment = moment_of(record, run, self._line)
+        moment = moment_of(record, run, self.line)
         if moment is not None:
             self.moments.append(moment)
         if run.violated:
@@ -98,7 +99,7 @@ class ScenarioRunner:
         self.runtime.start(self.scenario.config, reconciles=False)
         try:
             for step in self.scenario.steps:
-                self._line = step.line
+                self.line = step.line
                 self.platform.step = step.deliver if step.deliver is not None else self.platform.default
                 self._step(step)
                 if self._broken:
@@ -106,7 +107,7 @@ class ScenarioRunner:
             if not self.scenario.recording:
                 self._expectations.uncovered()
         except Unexpected as found:
-            mismatch = Mismatch(self._line, found.expected, found.actual)
+            mismatch = Mismatch(self.line, found.expected, found.actual)
         finally:
             self.runtime.stop()
         return Result(

@@ -46,6 +46,11 @@ class Scenario(msgspec.Struct, frozen=True):
         """A file without any `expect` only runs and prints."""
         return not any(step.kind == "expect" for step in self.steps)
 
+    @property
+    def checked(self) -> bool:
+        """Something in it can fail: an expectation of any kind."""
+        return any(step.kind in CHECKING for step in self.steps)
+
 
 def is_transcript(lines: list[Line]) -> bool:
     """Say whether the header is that of a transcript scenario."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from turnkeeper.engine.commands import Ack, Command, Send, TurnSettled
+from turnkeeper.engine.commands import Ack, Command, Preview, Send, TurnSettled
 from turnkeeper.engine.ids import ChannelRef
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ def describe(command: Command) -> str:
                 f"turn_settled {_word(command.turn_id)}: {command.outcome} "
                 f"(replies {command.replies}, delivered {command.delivered})"
             )
+        case Preview():
+            quote = "" if command.quote is None else f", quoting {_word(command.quote)}"
+            return f"preview in {_word(command.channel)}: {command.text!r} for turn {_word(command.turn_id)}{quote}"
         case _:
             return brief(msgspec.structs.replace(command, id=""))
 
