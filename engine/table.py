@@ -127,15 +127,21 @@ class DecisionTable(Generic[V_co]):
             "add one, or widen an existing row with ANY"
         )
 
+    def grid(self) -> list[list[str]]:
+        """Write the table in words: a head, then for each row its name, a column a fact, verdict and why."""
+        head = ["row", *self.columns, "verdict", "why"]
+        return [head, *([row.name, *map(_cell, row.when), _word(row.verdict), row.why] for row in self.rows)]
+
+    def values(self) -> dict[str, list[str]]:
+        """Write each column's values in words."""
+        return {column: list(map(_word, domain)) for column, domain in zip(self.columns, self._domains, strict=True)}
+
     def markdown(self) -> str:
         """Render the table for the docs: a column a fact, then the verdict and why."""
-        head = ["row", *self.columns, "verdict", "why"]
-        lines = [f"## {self.name}", "", f"Source: {self.source}.", ""]
-        lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        for row in self.rows:
-            cells = [row.name, *map(_cell, row.when), _word(row.verdict), row.why]
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-        return "\n".join([*lines, ""])
+        head, *rows = self.grid()
+        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in rows]
+        return "\n".join([f"## {self.name}", "", f"Source: {self.source}.", "", *lines, ""])
 
 
 def _domains(facts: type[msgspec.Struct], name: str) -> list[tuple[Any, ...]]:
