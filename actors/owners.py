@@ -94,20 +94,30 @@ KINDS: dict[str, type[OwnerActor]] = {"chat": ChatActor, "turn": TurnActor, "cha
 
 
 class Sleeper(Owner):
-    """An owner without an actor: its state, and how to wake it."""
+    """An owner without an actor: its state, and how to wake it.
 
-    __slots__ = ("roster",)
+    One that took a message while it slept sleeps on until the run ends, so that no run knows an owner twice.
+    """
+
+    __slots__ = ("engaged", "roster")
 
     def __init__(self, address: Address, state: Any, cell: Cell, roster: Roster) -> None:  # noqa: ANN401 - one of three state types
         super().__init__(address, state, cell)
         self.roster = roster
+        self.engaged = False
 
     def tell(self, message: Message) -> None:
         """Wake up for it; a replay and a restart, which concern everybody, wake nobody."""
-        if self.roster.replaying or isinstance(message, Recover):
+        if self.engaged or self.roster.replaying or isinstance(message, Recover):
+            self.roster.engage(self)
             self.cell.put(self, message)
         else:
             self.roster.wake(self).tell(message)
+
+    def on_receive(self, message: Message) -> Transition[Any]:
+        """Handle a message asleep."""
+        self.roster.engage(self)
+        return receive(self, message)
 
 
 class Roster:
@@ -121,6 +131,7 @@ class Roster:
         self._awake_max = awake_max
         self._ring: deque[OwnerActor] = deque()
         self._woken: list[tuple[OwnerActor, Sleeper]] = []
+        self._engaged: list[Sleeper] = []
 
     def spawn(self, address: Address, state: Any, cell: Cell) -> OwnerLike:  # noqa: ANN401 - one of three state types
         """Open an owner."""
@@ -133,6 +144,12 @@ class Roster:
         actor.cell.owners[sleeper.address] = actor
         self._woken.append((actor, sleeper))
         return actor
+
+    def engage(self, sleeper: Sleeper) -> None:
+        """Let it sleep until the run ends."""
+        if not sleeper.engaged and not self.replaying:
+            sleeper.engaged = True
+            self._engaged.append(sleeper)
 
     def reference(self, address: Address) -> pykka.ActorRef[Any]:
         """Return a reference from outside: what is told through it comes to the engine's door."""
@@ -147,6 +164,9 @@ class Roster:
             for actor, sleeper in self._woken:
                 self._sleep(actor, sleeper)
         self._woken.clear()
+        for sleeper in self._engaged:
+            sleeper.engaged = False
+        self._engaged.clear()
         while len(self._ring) > self._awake_max:
             actor = self._ring.popleft()
             if not self._lives(actor):
