@@ -86,7 +86,9 @@ def _on_handed(draft: ChannelDraft, handed: Handed) -> None:
 def _on_settlement(draft: ChannelDraft, told: Settlement) -> None:
     loose = draft.state.loose.get(told.delivery)
     if loose is not None:
-        _settle_loose(draft, loose, told)
+        attempt = loose.attempt if told.attempt is None else told.attempt
+        if attempt == loose.attempt or (attempt < loose.attempt and told.outcome == "sent"):
+            _settle_loose(draft, loose, told)
         return
     decision = SETTLEMENT.decide(SettlementFacts(_known(draft.state, told), Told(told.outcome)))
     draft.decided(decision)
@@ -116,11 +118,13 @@ def _known(state: ChannelState, told: Settlement) -> Known:
         if attempt == item.attempt and item.phase in {"emitted", "handed", "reconciling"}:
             return Known.CURRENT
         return Known.OVERTAKEN if item.phase in {"handed", "reconciling"} else Known.EARLIER
-    if told.delivery in state.unknown:
-        return Known.UNKNOWN
     receipt = state.receipts.get(told.delivery)
-    if receipt is None:
+    doubted = state.unknown.get(told.delivery)
+    last = doubted.attempt if doubted is not None else receipt.attempt if receipt is not None else 0
+    if not last or (told.attempt is not None and told.attempt > last):
         return Known.NEVER
+    if doubted is not None or receipt is None:
+        return Known.UNKNOWN
     return {"sent": Known.SENT, "failed": Known.FAILED}.get(receipt.outcome, Known.UNKNOWN)
 
 

@@ -88,9 +88,9 @@ def remember_content(draft: ChatDraft, key: str, delivery: str) -> None:
     draft.set(contents=memory.kept(draft, draft.state.contents.drop(key), key, delivery, limit))
 
 
-def same(draft: ChatDraft, call: ToolCall, key: str, *, late: bool) -> tuple[Decision[Sameness], str]:
+def same(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], *, late: bool) -> tuple[Decision[Sameness], str]:
     """Decide whether this was said already (table SAMENESS); returns the decision and that delivery."""
-    prior, delivery = _prior(draft, call, key, late=late)
+    prior, delivery = _prior(draft, call, keys, late=late)
     known = draft.state.outbound.get(delivery)
     newer = known is not None and any(_tick(draft.state, ident) > known.tick for ident in call.named)
     decision = SAMENESS.decide(SamenessFacts(prior, newer))
@@ -103,14 +103,15 @@ def _tick(state: ChatState, turn_id: str) -> int:
     return 0 if entry is None else entry.tick
 
 
-def _prior(draft: ChatDraft, call: ToolCall, key: str, *, late: bool) -> tuple[Prior, str]:
+def _prior(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], *, late: bool) -> tuple[Prior, str]:
     """Find the same content: of the owner, or of the end of a turn that a late reply echoes or consumes."""
     state = draft.state
-    delivery = state.contents.get(key) if key else None
-    known = state.outbound.get(delivery) if delivery is not None else None
-    if delivery is not None and known is not None and known.outcome != "failed":
-        window_ms = draft.at.policy.dedup.window_ms
-        return _standing(known, recent=draft.at.now_ms - known.ended_ms < window_ms), delivery
+    window_ms = draft.at.policy.dedup.window_ms
+    for key in keys:
+        delivery = state.contents.get(key)
+        known = state.outbound.get(delivery) if delivery is not None else None
+        if delivery is not None and known is not None and known.outcome != "failed":
+            return _standing(known, recent=draft.at.now_ms - known.ended_ms < window_ms), delivery
     if late and call.tool == "reply":
         for turn_id in _ended(state, call.named):
             delivery = state.contents.get(spoken_key(turn_id, call.text, call.files))

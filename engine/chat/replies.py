@@ -30,15 +30,15 @@ def on_reply(draft: ChatDraft, event: Reply) -> None:
         return
     owner = attribution.attribute(draft.state, call.echoed, call.consumed)
     draft.decided(owner.decision)
-    key = _content_key(draft.state, owner, call)
-    if calls.answered_before(draft, call, key, late=owner.late):
+    keys = _content_keys(draft.state, owner, call)
+    if calls.answered_before(draft, call, keys, late=owner.late):
         _merge(draft, call)
         return
     channel = attribution.channel_of(draft.state, owner, event.reply_in)
     if channel is None or not directory.usable(draft, channel):
         calls.reject(draft, call, "no channel")
         return
-    _send(draft, call, owner, channel, key)
+    _send(draft, call, owner, channel, keys)
 
 
 def on_edit(draft: ChatDraft, event: Edit) -> None:
@@ -48,8 +48,8 @@ def on_edit(draft: ChatDraft, event: Edit) -> None:
         return
     owner = attribution.attribute(draft.state, call.echoed, call.consumed)
     draft.decided(owner.decision)
-    key = _content_key(draft.state, owner, call)
-    if calls.answered_before(draft, call, key, late=owner.late):
+    keys = _content_keys(draft.state, owner, call)
+    if calls.answered_before(draft, call, keys, late=owner.late):
         return
     channel = memory.channel_of_bubble(draft.state, event.message)
     if channel is None and owner.owner_id:
@@ -59,26 +59,32 @@ def on_edit(draft: ChatDraft, event: Edit) -> None:
         return
     delivery = delivery_key("edit", draft.state.chat, call.call_id)
     inputs = ledger.consume(draft, delivery, call.consumed)
-    _enter(draft, call, delivery, Outbound(channel, draft.state.tick, kind="edit", inputs=inputs), key)
+    _enter(draft, call, delivery, Outbound(channel, draft.state.tick, kind="edit", inputs=inputs), keys)
     draft.tell(
         channel_at(draft.state.chat, channel),
         Deliver(delivery, call.text, kind="edit", message=event.message, turn_id=owner.owner_id or None),
     )
 
 
-def _content_key(state: ChatState, owner: Attribution, call: ToolCall) -> str:
-    """Return the key of what is said: of the effective turn; late, of the echoed input or what it was merged into.
+def _content_keys(state: ChatState, owner: Attribution, call: ToolCall) -> tuple[str, ...]:
+    """Return the keys of what is said: of the effective turn; late, of what the echoed input is merged into, and its own.
 
-    Empty where no turn is proven: there, equal words are no proof of anything.
+    The first one is remembered, all are looked up: a retry finds the first attempt, whichever of the two inputs
+    of one merged turn that one echoed, and though it was the first attempt that merged them. None where no turn
+    is proven: there, equal words are no proof of anything.
     """
-    owner_id = owner.owner_id
+    owners = [owner.owner_id]
     if owner.late:
         entry = state.ledger.get(owner.echoed)
-        owner_id = entry.merged if entry is not None and entry.merged else owner.echoed
-    return dedup.content_key(owner_id, call) if owner_id else ""
+        merged = entry.merged if entry is not None else ""
+        if entry is not None and not merged and not entry.is_turn and owner.echoed in call.consumed:
+            named = _named(state, call)
+            merged = named[0].turn_id if len(named) == 1 else ""
+        owners = [merged, owner.echoed]
+    return tuple(dedup.content_key(owner_id, call) for owner_id in owners if owner_id)
 
 
-def _send(draft: ChatDraft, call: ToolCall, owner: Attribution, channel: ChannelRef, key: str) -> None:
+def _send(draft: ChatDraft, call: ToolCall, owner: Attribution, channel: ChannelRef, keys: tuple[str, ...]) -> None:
     """Put a reply in flight: for the turns it consumes, then for its owner, then to its channel."""
     state = draft.state
     delivery = delivery_key("reply", state.chat, call.call_id)
@@ -104,7 +110,7 @@ def _send(draft: ChatDraft, call: ToolCall, owner: Attribution, channel: Channel
         inputs=inputs,
         interim=call.interim,
     )
-    _enter(draft, call, delivery, outbound, key)
+    _enter(draft, call, delivery, outbound, keys)
     draft.tell(
         channel_at(state.chat, channel),
         Deliver(
@@ -151,14 +157,20 @@ def _tell_unowned(draft: ChatDraft, call: ToolCall, owner: Attribution) -> None:
 
 
 def _merge(draft: ChatDraft, call: ToolCall) -> None:
-    named = [turn for turn in attribution.counted(draft.state) if turn.turn_id in call.consumed]
+    named = _named(draft.state, call)
     if len(named) == 1:
         ledger.merge(draft, call.consumed, named[0].turn_id)
 
 
-def _enter(draft: ChatDraft, call: ToolCall, delivery: str, outbound: Outbound, key: str) -> None:
+def _named(state: ChatState, call: ToolCall) -> list[TurnEntry]:
+    """List the open turns that a call consumes."""
+    return [turn for turn in attribution.counted(state) if turn.turn_id in call.consumed]
+
+
+def _enter(draft: ChatDraft, call: ToolCall, delivery: str, outbound: Outbound, keys: tuple[str, ...]) -> None:
     """Remember the call, its delivery and its content."""
     target = call.target if call.tool == "edit" else None
+    key = keys[0] if keys else ""
     entry = replace(outbound, calls=(call.call_id,), content=key, target=target)
     memory.put_outbound(draft, delivery, entry)
     calls.remember_call(draft, call.call_id, Call(call.digest, delivery))
