@@ -60,7 +60,7 @@ class Fallback:
     def __init__(self, reach: Reach, redact: Redact | None) -> None:
         self.kept: list[Prompted] = []
         self.dropped: list[Dropped] = []
-        self._reach = reach
+        self._reach: Reach = reach
         self._redact = redact
         self._prior: Utterance | Candidate | None = None
         """Measured only when another assistant message follows: most are followed by a user."""

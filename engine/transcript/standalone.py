@@ -64,14 +64,14 @@ def _turns(path: Sequence[Item]) -> Iterator[Turn]:
     turn: Turn = []
     asked = False
     for position, item in enumerate(path):
-        if item.__class__ is Utterance:
+        if isinstance(item, Utterance):
             if item.voice is Voice.ASSISTANT:
                 turn.append((position, item))
             elif item.voice is Voice.USER:
                 if asked:
                     yield turn
                 turn, asked = [], False
-        elif item.__class__ is Receipt and not item.record.source_entry_id:
+        elif isinstance(item, Receipt) and not item.record.source_entry_id:
             asked = True
             turn.append((position, item))
     if asked:

@@ -18,9 +18,8 @@ import msgspec
 
 from turnkeeper.engine.config import TranscriptRules
 from turnkeeper.engine.receipts import Standing
-from turnkeeper.engine.transcript import compaction
 from turnkeeper.engine.transcript.appending import Appended, Delivered, append
-from turnkeeper.engine.transcript.compaction import Compacted, Rotated
+from turnkeeper.engine.transcript.compaction import Compacted, Rotated, compact, path_before, rotate
 from turnkeeper.engine.transcript.content import Redact
 from turnkeeper.engine.transcript.entries import Entry, Item
 from turnkeeper.engine.transcript.faults import UnknownSession
@@ -162,7 +161,7 @@ class Store:
 
         """
         with self._lock:
-            return compaction.compact(self._shelf, first_kept, summary, entry_id, tokens_before)
+            return compact(self._shelf, first_kept, summary, entry_id, tokens_before)
 
     def compaction_input(self, first_kept: str, rules: TranscriptRules | None = None) -> PromptView:
         """Return what a summary of everything before `first_kept` is to be made from: a prompt view (R33).
@@ -172,13 +171,13 @@ class Store:
 
         """
         with self._lock:
-            path = compaction.path_before(self._shelf, first_kept)
+            path = path_before(self._shelf, first_kept)
         return prompt_view(path, rules)
 
     def rotate(self, session: str, receipts_max: int = RECEIPTS_MAX) -> Rotated:
         """Begin a new file of this lineage; of what a compaction replaced only receipts stay (R13)."""
         with self._lock:
-            self._shelf, done = compaction.rotate(self._shelf, session, receipts_max)
+            self._shelf, done = rotate(self._shelf, session, receipts_max)
             return done
 
     def fork(self, session: str) -> Store:

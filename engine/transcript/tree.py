@@ -89,9 +89,9 @@ class Tree:
         """Append an entry whose id is new, as a reader of the file would understand it."""
         index, raw = len(self.entries), entry.raw
         link, before = self._link(raw)
-        if entry.__class__ is Row and raw.get("type") == LEAF:
+        if isinstance(entry, Row) and raw.get("type") == LEAF:
             link, before = self._move_leaf(entry.id, raw, link, before)
-        elif entry.__class__ is Receipt or raw.get("appendMode") == SIDE:
+        elif isinstance(entry, Receipt) or raw.get("appendMode") == SIDE:
             self._cursor = entry.id
         else:
             self.leaf, self._cursor = index, msgspec.UNSET
@@ -99,13 +99,13 @@ class Tree:
         self._links.append(link)
         self._before.append(before)
         self._at[entry.id] = index
-        if entry.__class__ is Receipt:
+        if isinstance(entry, Receipt):
             self._hung.setdefault(self.parent(index), []).append(index)
 
     def replace(self, entry: Entry) -> None:
         """Put a fuller copy in the place of the entry of the same id."""
         index = self._at[entry.id]
-        if entry.__class__ is Receipt and self.entries[index].__class__ is not Receipt:
+        if isinstance(entry, Receipt) and not isinstance(self.entries[index], Receipt):
             self._hung.setdefault(self.parent(index), []).append(index)
         self.entries[index] = entry
         self._walk_through()
@@ -148,7 +148,7 @@ class Tree:
     def _said_at(self, index: int) -> int:
         """Return the nearest entry upward that is no receipt."""
         for _ in range(len(self.entries)):
-            if index == ROOT or self.entries[index].__class__ is not Receipt:
+            if index == ROOT or not isinstance(self.entries[index], Receipt):
                 return index
             index = self.parent(index)
         return ROOT
@@ -183,7 +183,7 @@ class Tree:
         walked, compacted = self._walk()
         found = [] if compacted else self._receipts_below(ROOT)
         for index in walked:
-            if self.entries[index].__class__ is not Receipt:
+            if not isinstance(self.entries[index], Receipt):
                 found.append(index)
                 if index in self._hung:
                     found += self._receipts_below(index)

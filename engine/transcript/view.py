@@ -12,6 +12,8 @@ had to go, so that a prompt cache stays warm.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
+from typing import cast
 
 import msgspec
 
@@ -94,8 +96,8 @@ class PromptView(msgspec.Struct, frozen=True, gc=False):
     @property
     def report(self) -> Report:
         """Count what was kept and dropped, by reason."""
-        counts = dict.fromkeys(REASONS, 0)
-        counts["kept"] = sum(item.__class__ is Utterance for item in self.messages)
+        counts: dict[str, int] = dict.fromkeys(REASONS, 0)
+        counts["kept"] = sum(isinstance(item, Utterance) for item in self.messages)
         for gone in self.dropped:
             counts[gone.reason] += 1
         return Report(counts, sum(gone.size_bytes for gone in self.dropped))
@@ -137,7 +139,7 @@ class _Shaping:
 
     def take(self, position: int, item: Item) -> None:
         """Handle the next item of the path."""
-        if item.__class__ is Utterance:
+        if isinstance(item, Utterance):
             if self.waiting and item.voice is not Voice.TOOL_RESULT:
                 self._show_waiting()
             if item.calls:
@@ -146,7 +148,7 @@ class _Shaping:
                 self.fallback.assistant(item)
             else:
                 self.fallback.resets(item)
-        elif item.__class__ is Receipt:
+        elif isinstance(item, Receipt):
             self._receipt(item, alone=position in self.alone)
         elif not isinstance(item, Utterance | Receipt | Row):
             self._show_waiting()
@@ -161,8 +163,8 @@ class _Shaping:
         self._show_waiting()
         self.fallback.end()
         kept = self.fallback.kept
-        if isinstance(path, list) and len(kept) == len(path) and not self.fallback.dropped:
-            kept = path
+        if isinstance(path, list) and len(kept) == len(path) and all(map(is_, kept, path)):
+            kept = cast("list[Prompted]", path)  # item by item what was kept, so no receipt is in it
         calls = [*self.unpaired_calls, *dict.fromkeys(self.due.values())]
         return PromptView(kept, self.fallback.dropped, calls, self.unpaired_results)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import click
@@ -209,7 +209,7 @@ def _with_first(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def _progress(files: tuple[Path, ...]) -> Iterator[Callable[[int], None] | None]:
+def _progress(files: tuple[Path, ...]) -> Generator[Callable[[int], None] | None]:
     """Show a bar over all bytes on standard error, if that is a terminal and there is much to read."""
     sizes = [file.stat().st_size for file in files if str(file) != "-" and file.is_file()]
     if sum(sizes) < PROGRESS_BYTES_MIN or not sys.stderr.isatty():
