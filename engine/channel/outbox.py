@@ -267,7 +267,7 @@ def _conclude(draft: Draft[ChannelState], item: Item, outcome: Outcome, told: Se
     if outcome == "unknown":
         _keep_unknown(draft, item)
         draft.signal(DeliveryUnknown(chat=draft.state.chat, delivery=item.delivery, turn_id=item.turn_id))
-    if outcome == "failed":
+    if outcome == "failed" and item.resume_part is None:
         preview.give_back(draft, item)
     if item.reserved and item.turn_id is not None:
         spent = outcome != "failed" or item.resume_part is not None

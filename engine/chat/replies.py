@@ -69,9 +69,8 @@ def on_edit(draft: ChatDraft, event: Edit) -> None:
 def _content_keys(state: ChatState, owner: Attribution, call: ToolCall) -> tuple[str, ...]:
     """Return the keys of what is said: of the effective turn; late, of what the echoed input is merged into, and its own.
 
-    The first one is remembered, all are looked up: a retry finds the first attempt, whichever of the two inputs
-    of one merged turn that one echoed, and though it was the first attempt that merged them. None where no turn
-    is proven: there, equal words are no proof of anything.
+    A retry finds the first attempt under either, whichever input of one merged turn that one echoed, and though
+    it was the first attempt that merged them. None where no turn is proven: there, equal words prove nothing.
     """
     owners = [owner.owner_id]
     if owner.late:
@@ -170,9 +169,8 @@ def _named(state: ChatState, call: ToolCall) -> list[TurnEntry]:
 def _enter(draft: ChatDraft, call: ToolCall, delivery: str, outbound: Outbound, keys: tuple[str, ...]) -> None:
     """Remember the call, its delivery and its content."""
     target = call.target if call.tool == "edit" else None
-    key = keys[0] if keys else ""
-    entry = replace(outbound, calls=(call.call_id,), content=key, target=target)
+    entry = replace(outbound, calls=(call.call_id,), target=target)
     memory.put_outbound(draft, delivery, entry)
     calls.remember_call(draft, call.call_id, Call(call.digest, delivery))
-    if key:
+    for key in keys:
         dedup.remember_content(draft, key, delivery)
