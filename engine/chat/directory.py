@@ -28,7 +28,7 @@ def on_registered(draft: ChatDraft, event: ChannelRegistered) -> None:
 def register_lazily(draft: ChatDraft, channel: ChannelRef, *, open_: bool) -> None:
     """Register a channel that something came from; a known one stays as it is."""
     if channel.server is not None and str(channel) not in draft.state.channels and usable(draft, channel):
-        entry = Registered(channel, open_)
+        entry = Registered(channel, open_, lazy=True)
         draft.set(channels={**draft.state.channels, str(channel): entry})
 
 
@@ -50,10 +50,13 @@ def usable(draft: ChatDraft, channel: ChannelRef) -> bool:
 
 
 def lookup(state: ChatState, channel: ChannelRef | None) -> Registered | None:
-    """Return what is known of a channel; a thread without an entry of its own counts as its channel."""
+    """Return what is known of a channel; a thread that the host did not register itself counts as its channel."""
     if channel is None:
         return None
-    return state.channels.get(str(channel)) or state.channels.get(str(ChannelRef(channel.server, channel.id)))
+    own = state.channels.get(str(channel))
+    if own is not None and not own.lazy:
+        return own
+    return state.channels.get(str(ChannelRef(channel.server, channel.id))) or own
 
 
 def resolved(state: ChatState, channel: ChannelRef | None) -> ChannelRef | None:

@@ -145,6 +145,8 @@ class Registered(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     open: bool = True
     inbound_only: bool = False
     note: str = ""
+    lazy: bool = False
+    """Something came from there; the host never said what it is."""
 
 
 class Anchor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
