@@ -20,6 +20,8 @@ from turnkeeper.engine.ids import chat_at
 from turnkeeper.engine.journal import Body
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykka._envelope import Envelope
 
     from turnkeeper.actors.release import Release
@@ -57,8 +59,9 @@ def checked(event: object) -> Event:
 class Seats:
     """How many callers may wait at once."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, refused: Callable[[], None]) -> None:
         self.limit = limit
+        self._refused = refused
         self._taken = 0
         self._lock = threading.Lock()
 
@@ -70,12 +73,15 @@ class Seats:
 
         """
         with self._lock:
-            if self._taken >= self.limit:
-                raise Overloaded(
-                    f"{self._taken} callers wait for an outcome, limits.waiters is {self.limit}; "
-                    "nothing was posted: ask again later, or post and look at the gateway's acks"
-                )
-            self._taken += 1
+            taken = self._taken
+            if taken < self.limit:
+                self._taken += 1
+        if taken >= self.limit:
+            self._refused()
+            raise Overloaded(
+                f"{taken} callers wait for an outcome, limits.waiters is {self.limit}; "
+                "nothing was posted: ask again later, or post and look at the gateway's acks"
+            )
         waiter.when_done(self._leave)
 
     def _leave(self) -> None:
@@ -159,7 +165,7 @@ class Reception:
         owner: OwnerLike | None = self._shard.cell.owners.get(chat_at(chat))
         turn = owner.state.turns.get(turn_id) if owner is not None else None
         if turn is not None and turn.status == "settled":
-            self._shard.after_commits(partial(self._too_late, chat, turn_id, waiter))
+            self._shard.commits.after(partial(self._too_late, chat, turn_id, waiter))
 
     def _too_late(self, chat: str, turn_id: str, waiter: Waiter[TurnSettled]) -> None:
         if not waiter.done:

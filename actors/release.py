@@ -18,6 +18,7 @@ from turnkeeper.engine.events import Edit, Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from turnkeeper.actors.measures import Measures
     from turnkeeper.actors.performer import Performer
     from turnkeeper.actors.sequencer import Entry
     from turnkeeper.actors.waiting import Waiter
@@ -52,15 +53,19 @@ class Sequenced(NamedTuple):
     entry: Entry
     record: Record
     run: Run
+    spent_ns: int
+    """How long the run took."""
 
 
 class Release:
     """Answers everybody who waits, and hands the commands on."""
 
-    def __init__(self, performer: Performer, observers: list[Observer], dead_letters_max: int) -> None:
+    def __init__(self, performer: Performer, measures: Measures, dead_letters_max: int) -> None:
         self.dead_letters: deque[DeadLetter] = deque(maxlen=dead_letters_max)
-        self.observers = observers
+        self.observer: Observer | None = None
+        """Sees every committed record with its run."""
         self._performer = performer
+        self._measures = measures
         self._asking: dict[tuple[str, str], deque[Waiter[Ack]]] = {}
         self._awaiting: dict[tuple[str, str], list[Waiter[TurnSettled]]] = {}
         self._settled: OrderedDict[tuple[str, str], TurnSettled] = OrderedDict()
@@ -72,8 +77,8 @@ class Release:
 
     def release(self, done: Sequenced) -> None:
         """Tell everybody what became of one committed record."""
-        entry, record, run = done
-        self._observe(record, run)
+        entry, record, run, _ = done
+        self._observe(done)
         if run.error is not None:
             self._set_aside(entry, record, run.error)
         for command in entry.again:
@@ -84,19 +89,24 @@ class Release:
         if entry.admission is not None:
             entry.admission.admit(record.seq, record.at_ms, record.outcome)
 
-    def _observe(self, record: Record, run: Run) -> None:
-        for observer in self.observers:
-            try:
-                observer(record, run)
-            except Exception as error:  # noqa: BLE001 - an observer must not stop the engine
-                log.error("an observer raised %s", type(error).__name__, extra={"seq": record.seq})
-        for name in run.violated:
-            log.error("invariant %s does not hold", name, extra={"seq": record.seq, "invariant": name})
+    def _observe(self, done: Sequenced) -> None:
+        """Let metrics and observer see the run; neither can stop the engine."""
+        seq = done.record.seq
+        try:
+            self._measures.observe(done.record, done.run, done.spent_ns)
+            if self.observer is not None:
+                self.observer(done.record, done.run)
+        except Exception as error:  # noqa: BLE001 - whatever an observer raises
+            log.error("an observer raised %s", type(error).__name__, extra={"seq": seq, "error": type(error).__name__})
+        for name in done.run.violated:
+            log.error("invariant %s does not hold", name, extra={"seq": seq, "invariant": name})
 
     def _set_aside(self, entry: Entry, record: Record, error: BaseException) -> None:
         name = type(error).__name__
         extra = {"seq": record.seq, "chat": entry.chat, "error": name}
         log.error("record %d of chat %s was set aside: %s", record.seq, entry.chat, name, extra=extra)
+        if len(self.dead_letters) == self.dead_letters.maxlen:
+            self._measures.limit("dead_letters")
         self.dead_letters.append(DeadLetter(record.seq, record.at_ms, entry.chat, entry.body.event, name))
         if entry.answer is not None:
             entry.answer.fail(

@@ -69,10 +69,8 @@ class Sequencer:
     def __init__(self, high: int, low: int) -> None:
         self.door = Door.SHUT
         self.depth = 0
-        self.depth_max = 0
-        """The deepest that it was, for the gauge."""
-        self.refused = 0
-        """Events refused at the door."""
+        self.refused: Callable[[], None] = _nothing
+        """Called for each event that the watermark refuses."""
         self._high, self._low = high, low
         self._over = False
         self._queues: dict[str, deque[Entry]] = {}
@@ -97,13 +95,15 @@ class Sequencer:
         with self._changed:
             if self.door is not Door.OPEN:
                 self._check_door(entry)
-            elif self._over and not bypass:
-                self.refused += 1
-                raise Overloaded(
-                    f"{self.depth} entries wait, limits.ingress_high is {self._high}; "
-                    f"events are taken again at limits.ingress_low, {self._low}: post this one again later"
-                )
-            self._append(entry)
+            depth, over = self.depth, self._over and not bypass
+            if not over:
+                self._append(entry)
+        if over:
+            self.refused()
+            raise Overloaded(
+                f"{_named(entry)} was not taken: {depth} events wait, limits.ingress_high is {self._high}; "
+                f"events are taken again at limits.ingress_low, {self._low}: post this one again later"
+            )
 
     def put_own(self, entry: Entry) -> bool:
         """Take an entry of the engine itself, whatever waits; False once it is closed."""
@@ -155,7 +155,6 @@ class Sequencer:
             self._ring.append(queue)
         queue.append(entry)
         self.depth += 1
-        self.depth_max = max(self.depth_max, self.depth)
         if self.depth >= self._high:
             self._over = True
         self._wake()
@@ -194,6 +193,11 @@ class Sequencer:
             self._over = False
         return taken
 
+    def longest(self) -> int:
+        """Return how many wait in the longest queue of one chat; any thread."""
+        with self._changed:
+            return max(map(len, self._queues.values()), default=0)
+
     def quiet(self) -> bool:
         """Say whether nothing waits: no entry, no notice."""
         with self._changed:
@@ -206,6 +210,10 @@ class Sequencer:
             left, notices = self._pick(self.depth), list(self._notices)
             self._notices.clear()
             return left, notices
+
+
+def _nothing() -> None:
+    """Nobody counts."""
 
 
 def _named(entry: Entry) -> str:

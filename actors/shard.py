@@ -2,9 +2,9 @@
 
 Theory of operation. The shard takes a drain of entries, stamps each with `seq` and `at_ms`, runs it to
 quiescence, and appends the records as one frame. It does not wait for the commit: it goes on with the next
-drain, up to `FRAMES_MAX` frames, and releases a frame when its commit is reported, strictly in order. Between two
-events it acts on notices: a commit, a `perform` that returned, somebody who wants to look. Due deadlines enter their
-chat's ingress at the tail and are checked again by their owner, so queued activity wins.
+drain, up to `FRAMES_MAX` frames, and a frame is released when its commit is reported, strictly in order. Between
+two events it acts on notices: a commit, a `perform` that returned, somebody who wants to look. Due deadlines enter
+their chat's ingress at the tail and are checked again by their owner, so queued activity wins.
 
 What ends it: closing, which takes in everything that was admitted; a failed commit, which releases nothing; a
 `BaseException` of a run, which is undone and goes to the host; and `kill`, which drops everything.
@@ -13,16 +13,16 @@ What ends it: closing, which takes in everything that was admitted; a failed com
 from __future__ import annotations
 
 import threading
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from turnkeeper.actors.clock import ticks_ns
+from turnkeeper.actors.commits import FRAMES_MAX, Commits
 from turnkeeper.actors.log import log
 from turnkeeper.actors.release import Release, Sequenced
 from turnkeeper.actors.sequencer import Door, Entry, Sequencer
 from turnkeeper.actors.waiting import Admission, Waiter
 from turnkeeper.engine.errors import EngineError, InvariantViolated, JournalError, NotRunning
-from turnkeeper.engine.journal import Body, DueBody, Journal, encode_frame
 from turnkeeper.engine.recovery import record_of
 
 if TYPE_CHECKING:
@@ -31,59 +31,45 @@ if TYPE_CHECKING:
     from pykka._envelope import Envelope
 
     from turnkeeper.actors.performer import Performer
+    from turnkeeper.actors.snapshots import Snapshots
     from turnkeeper.engine.cell import Cell, Run
     from turnkeeper.engine.config import Policy
     from turnkeeper.engine.ids import Address
+    from turnkeeper.engine.journal import Body, DueBody, Journal
     from turnkeeper.engine.ports import Clock
 
-__all__ = ["DRAIN", "FRAMES_MAX", "Shard"]
+__all__ = ["DRAIN", "Shard"]
 
 T = TypeVar("T")
 DRAIN = 64
 """Entries of one frame at most; it decides nothing but when they are committed."""
-FRAMES_MAX = 64
-"""Frames that wait for their commit; then the ingress waits too."""
-
-
-class Batch:
-    """A frame that waits for its commit."""
-
-    __slots__ = ("committed", "done", "then")
-
-    def __init__(self, done: list[Sequenced]) -> None:
-        self.done = deque(done)
-        self.committed = False
-        self.then: list[Callable[[], None]] = []
-        """What waits for everything up to here to be released."""
 
 
 class Shard:
     """Owns the cell's thread. Everything that is not said to be for any thread is for that one."""
 
+    cell: Cell
+    performer: Performer
+    desk: Release
+    snapshots: Snapshots
+    after_run: Callable[[Run], None]
+    """Called after each run."""
+    configured: Callable[[Policy], None]
+    """Called when another policy is in force."""
+    admit: Callable[[Address, Envelope[Any]], None]
+    """Takes what is told through a pykka reference, from outside of a run; any thread."""
+
     def __init__(self, sequencer: Sequencer, journal: Journal, clock: Clock) -> None:
-        self.cell: Cell
-        self.performer: Performer
-        self.desk: Release
-        self.after_run: Callable[[Run], None] = _nothing
-        """Called after each run."""
-        self.configured: Callable[[Policy], None] = _nothing
-        """Called when another policy is in force."""
-        self.admit: Callable[[Address, Envelope[Any]], None]
-        """Takes what is told through a pykka reference, from outside of a run."""
         self.failure: BaseException | None = None
         """What ended the shard, if it was not closed."""
         self.seq = 0
         self.at_ms = 0
         """The last that was stamped: the engine's clock never goes back behind it."""
-        self.dead = False
-        """Killed: nothing is committed or released any more."""
+        self.commits = Commits(journal, self._here, self._release)
         self._sequencer = sequencer
-        self._journal = journal
         self._clock = clock
-        self._batches: deque[Batch] = deque()
         self._queued_dues: set[DueBody] = set()
         self._idlers: list[Waiter[None]] = []
-        self._drained: list[Waiter[None]] = []
         self._ident = 0
         self._running = 0
         self._thread: threading.Thread | None = None
@@ -108,7 +94,7 @@ class Shard:
 
     def look(self, what: Callable[[], T]) -> T:
         """Return what `what` sees between two events."""
-        if self.on_thread():
+        if self._thread is None or self.on_thread():
             return what()
         waiter: Waiter[T] = Waiter()
         if not self._sequencer.notice(partial(_look, waiter, what)):
@@ -116,19 +102,16 @@ class Shard:
             return what()  # nobody runs the cell any more
         return waiter.wait()
 
-    def idle(self) -> Waiter[None]:
-        """Return what is resolved when nothing is left to do at this instant."""
+    def idle(self, *, closing: bool = False) -> Waiter[None]:
+        """Return what is resolved when nothing is left to do at this instant; `closing`: nothing new is handed over."""
         waiter: Waiter[None] = Waiter()
-        if not self._sequencer.notice(partial(self._idlers.append, waiter)):
+        if not self._sequencer.notice(partial(self._await_idle, waiter, closing)):
             waiter.resolve(None)
         return waiter
 
-    def drain(self) -> Waiter[None]:
-        """Hand over nothing new; return what is resolved when the ingress is run and what was handed over is back."""
-        waiter: Waiter[None] = Waiter()
-        if not self._sequencer.notice(partial(self._begin_drain, waiter)):
-            waiter.resolve(None)
-        return waiter
+    def kill(self) -> None:
+        """Drop everything."""
+        self.commits.dropped = True
 
     def join(self, timeout_s: float | None) -> bool:
         """Wait for the thread's end; False: it runs on."""
@@ -149,13 +132,12 @@ class Shard:
             begin()
             self._live()
         except BaseException as error:  # noqa: BLE001 - whatever it is, the host gets it
-            self.failure = error
-            log.critical("the engine stopped: %s", type(error).__name__, extra={"error": type(error).__name__})
+            self._fail(error)
         self._end()
 
     def _live(self) -> None:
         while not self._ends():
-            room = DRAIN if len(self._batches) < FRAMES_MAX else 0
+            room = DRAIN if len(self.commits) < FRAMES_MAX else 0
             entries, notices = self._sequencer.take(room, self._wait_s())
             for act in notices:
                 act()
@@ -166,11 +148,11 @@ class Shard:
             self._take_dues(now_ms)
             self.performer.pump(now_ms)
             self._answer_idle(now_ms)
-            if self._sequencer.door is Door.CLOSED and not self._batches and self._sequencer.quiet():
+            if self._sequencer.door is Door.CLOSED and not len(self.commits) and self._sequencer.quiet():
                 return
 
     def _ends(self) -> bool:
-        return self.dead or self.failure is not None
+        return self.failure is not None or self.commits.failure is not None or self.commits.dropped
 
     def next_due_ms(self) -> int | None:
         """Return the next instant at which something is to be done."""
@@ -191,6 +173,13 @@ class Shard:
                 self._queued_dues.add(due)
                 self._sequencer.put_own(Entry(due.chat, body))
 
+    def _here(self, act: Callable[[], None]) -> None:
+        """Do something on the shard's thread, now or between two events; any thread."""
+        if self.on_thread():
+            act()
+        else:
+            self._sequencer.notice(act)
+
     # ------------------------------------------------------------ sequence, run, frame
 
     def run(self, entries: list[Entry]) -> None:
@@ -200,25 +189,28 @@ class Shard:
             try:
                 done.append(self._run_one(entry))
             except BaseException as error:  # noqa: BLE001 - undone by the cell; the host gets it
-                self.failure = error
-                log.critical("a run raised %s", type(error).__name__, extra={"error": type(error).__name__})
+                self._fail(error)
                 if entry.admission is not None:
                     entry.admission.fail(error)
-                for left in entries[len(done) + 1 :]:
+                for left in entries[len(done) :]:
                     self._refuse(left)
                 break
-        if done and not self.dead:
-            self._append(done)
+        if done:
+            self.commits.append(done)
+            if not self._ends():
+                self.snapshots.ran(len(done), self.cell, self.seq)
 
     def _run_one(self, entry: Entry) -> Sequenced:
         if entry.body.due is not None:
             self._queued_dues.discard(entry.body.due)
         self.seq, self.at_ms = self.seq + 1, self.now_ms()
+        began_ns = ticks_ns()
         run = self._apply(entry.body)
+        spent_ns = ticks_ns() - began_ns
         run.signals.extend(entry.signals)
         if entry.body.configured is not None:
             self.configured(entry.body.configured)
-        return Sequenced(entry, record_of(self.seq, self.at_ms, entry.body, run), run)
+        return Sequenced(entry, record_of(self.seq, self.at_ms, entry.body, run), run, spent_ns)
 
     def _apply(self, body: Body) -> Run:
         if not self.on_thread():
@@ -231,96 +223,47 @@ class Shard:
         self.after_run(run)
         return run
 
-    def _append(self, done: list[Sequenced]) -> None:
-        batch = Batch(done)
-        self._batches.append(batch)
-        frame = encode_frame([sequenced.record for sequenced in done])
-        try:
-            self._journal.append(frame, partial(self._committed, batch))
-        except Exception as error:  # noqa: BLE001 - a journal that raises did not commit
-            self._fail_commit(error)
-
-    def _committed(self, batch: Batch, error: BaseException | None) -> None:
-        """A commit returned, on any thread; what `append` reports at once is released at once."""
-        if self.on_thread():
-            self._settle(batch, error)
-        else:
-            self._sequencer.notice(partial(self._settle, batch, error))
-
-    def _settle(self, batch: Batch, error: BaseException | None) -> None:
-        if error is not None:
-            self._fail_commit(error)
-            return
-        batch.committed = True
-        while self._batches and self._batches[0].committed and not self._lost():
-            first = self._batches[0]
-            while first.done and not self.dead:
-                self.desk.release(first.done[0])
-                first.done.popleft()
-            if self.dead:
-                return
-            self._batches.popleft()
-            for act in first.then:
-                act()
-
-    def after_commits(self, act: Callable[[], None]) -> None:
-        """Do something once everything that was run so far is released."""
-        if self._batches:
-            self._batches[-1].then.append(act)
-        else:
-            act()
-
-    def _lost(self) -> bool:
-        return isinstance(self.failure, JournalError)
-
-    def _fail_commit(self, error: BaseException) -> None:
-        if not self._lost():
-            failure = JournalError(f"the journal could not commit ({error}); the engine stopped, restart it to recover")
-            failure.__cause__ = error
-            self.failure = failure
-            log.critical("a commit failed: %s", type(error).__name__, extra={"error": type(error).__name__})
+    def _release(self, done: Sequenced) -> None:
+        self.desk.release(done)
 
     # ------------------------------------------------------------ rest and end
 
+    def _await_idle(self, waiter: Waiter[None], closing: bool) -> None:  # noqa: FBT001 - bound by name's order
+        if closing:
+            self.performer.closing = True
+        self._idlers.append(waiter)
+
     def _answer_idle(self, now_ms: int) -> None:
-        if not (self._idlers or self._drained):
+        if not self._idlers or len(self.commits) or not self._sequencer.quiet() or self.performer.busy(now_ms):
             return
-        if self._batches or not self._sequencer.quiet() or self.performer.busy(now_ms):
-            return
-        due_ms = self.cell.next_due_ms()
-        if due_ms is None or due_ms > now_ms or self.performer.closing:
-            waiting = [*self._idlers, *self._drained]
-            self._idlers.clear()
-            self._drained.clear()
-            for waiter in waiting:
+        due_ms = self.next_due_ms()
+        if due_ms is None or due_ms > now_ms:
+            idlers, self._idlers = self._idlers, []
+            for waiter in idlers:
                 waiter.resolve(None)
 
-    def _begin_drain(self, waiter: Waiter[None]) -> None:
-        self.performer.closing = True
-        self._drained.append(waiter)
+    def _fail(self, error: BaseException) -> None:
+        self.failure = error
+        log.critical("the engine stopped: %s", type(error).__name__, extra={"error": type(error).__name__})
 
     def _end(self) -> None:
         """Let nobody wait for ever."""
         self.performer.closing = True
-        self._sequencer.set_door(Door.CLOSED, self.failure)
-        if not self.dead:
-            self._close_journal()
+        self._sequencer.set_door(Door.CLOSED, self.failure or self.commits.failure)
+        if not self._ends():
+            self.snapshots.ended(self.cell, self.seq)
+        if not self.commits.dropped:
+            self.commits.close()
         entries, notices = self._sequencer.close()
         for act in notices:
             act()
-        unreleased = [sequenced.entry for batch in self._batches for sequenced in batch.done]
-        for entry in (*unreleased, *entries):
+        self.failure = self.failure or self.commits.failure
+        for entry in (*self.commits.unreleased(), *entries):
             self._refuse(entry)
-        for waiter in (*self._idlers, *self._drained):
+        for waiter in self._idlers:
             waiter.resolve(None)
         self.desk.answer_all(self.why_not)
         self._started.fail(self.failure or self.why_not())
-
-    def _close_journal(self) -> None:
-        try:
-            self._journal.close()
-        except Exception as error:  # noqa: BLE001 - whatever a journal raises is a failed commit
-            self._fail_commit(error)
 
     def _refuse(self, entry: Entry) -> None:
         for waiter in (entry.admission, entry.answer):
@@ -328,19 +271,17 @@ class Shard:
                 waiter.fail(self.why_not())
 
     def why_not(self) -> EngineError:
-        """Return why there is no answer any more."""
-        failure = self.failure
-        if isinstance(failure, JournalError):
-            return JournalError(str(failure))
+        """Return why there is no answer any more; any thread."""
+        failure = self.commits.failure
         if failure is not None:
-            error = NotRunning(f"the engine stopped before this was answered ({type(failure).__name__} in a run)")
-            error.__cause__ = failure
+            return JournalError(str(failure))
+        if self.failure is not None:
+            error = NotRunning(
+                f"the engine stopped before this was answered: a run raised {type(self.failure).__name__}"
+            )
+            error.__cause__ = self.failure
             return error
         return NotRunning("the engine stopped before this was answered; ask again after the next start")
-
-
-def _nothing(_: object) -> None:
-    """Stand in for a hook that nobody set."""
 
 
 def _look(waiter: Waiter[Any], what: Callable[[], Any]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.actors.release import DeadLetter
 from turnkeeper.actors.sequencer import Entry
+from turnkeeper.actors.snapshots import begin_from
 from turnkeeper.engine.channel.state import ChannelState
 from turnkeeper.engine.commands import Ack, Reconcile
 from turnkeeper.engine.journal import Body, Journal, RecoveredBody, decode_frame
@@ -38,11 +39,14 @@ def recover(shard: Shard, roster: Roster, journal: Journal, policy: Policy, star
 
     """
     roster.replaying = True
+    base = begin_from(shard.cell, journal)
     found = replay(shard.cell, _with_dead_letters(shard, journal.load()))
     roster.replaying = False
+    if base is not None and not found.records:
+        found.seq, found.at_ms = base.seq, base.at_ms
     shard.seq, shard.at_ms = found.seq, found.at_ms
     configured = Entry("", Body(configured=policy))
-    if not found.records:
+    if base is None and not found.records:
         configured.admission = started
         shard.run([configured])
         return

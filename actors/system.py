@@ -15,26 +15,20 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
-from turnkeeper.actors.aio import GatewayHands
-from turnkeeper.actors.clock import WallClock
+from turnkeeper.actors.assembly import Assembly
 from turnkeeper.actors.log import log
+from turnkeeper.actors.measures import Measures
 from turnkeeper.actors.misuse import Misuse
-from turnkeeper.actors.office import ShardOffice
-from turnkeeper.actors.owners import ChatActor, Roster
-from turnkeeper.actors.performer import Performer
-from turnkeeper.actors.reception import Reception, Seats
-from turnkeeper.actors.release import DeadLetter, Release
-from turnkeeper.actors.sequencer import Door, Entry, Sequencer
-from turnkeeper.actors.shard import Shard
-from turnkeeper.actors.startup import recover
-from turnkeeper.actors.waiting import Admission
+from turnkeeper.actors.owners import ChatActor
+from turnkeeper.actors.release import DeadLetter
+from turnkeeper.actors.sequencer import Door, Entry
+from turnkeeper.actors.waiting import Admission, in_thread
 from turnkeeper.engine.cell import Cell
-from turnkeeper.engine.config import Config, Policy, as_policy, load_config
-from turnkeeper.engine.errors import ConfigError
+from turnkeeper.engine.config import Config, load_config
+from turnkeeper.engine.errors import ConfigError, NotRunning
 from turnkeeper.engine.ids import chat_at
 from turnkeeper.engine.inspection import inspect_chat
-from turnkeeper.engine.journal import Body, Journal, MemoryJournal
-from turnkeeper.engine.ports import Reconciling
+from turnkeeper.engine.journal import Body, Journal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,26 +74,13 @@ class Engine:
         observer: Observer | None = None,
     ) -> None:
         self.config = load_config(config)
-        self.last_reload_ok = True
-        """The last `reload` could be used."""
-        self._reconciles = isinstance(gateway, Reconciling)
-        self._journal = _journal(self.config) if journal is None else journal
-        limits = self.config.limits
-        self._sequencer = Sequencer(limits.ingress_high, limits.ingress_low)
-        self._shard = Shard(self._sequencer, self._journal, WallClock() if clock is None else clock)
-        self._stopped = threading.Event()
-        self._roster = Roster(self._shard, self._stopped)
-        self._shard.cell = Cell(self._roster.spawn)
-        self._shard.after_run = self._roster.after_run
-        self._shard.configured = self._configured
-        office = ShardOffice(self._sequencer, self._shard)
-        self._hands = GatewayHands(gateway, office)
-        self._shard.performer = Performer(office, self._hands)
-        observers = [each for each in (_counting(registry), observer) if each is not None]
-        self._desk = self._shard.desk = Release(self._shard.performer, observers, limits.dead_letters)
-        self._seats = Seats(limits.waiters)
-        self._reception = Reception(self._sequencer, self._shard, self._desk, self._seats)
-        self._shard.admit = self._reception.admit
+        """What is in force."""
+        self._parts = Assembly(
+            self.config, gateway, journal, clock, measures=Measures(registry, self.config.metrics.addr)
+        )
+        self._parts.observe(observer)
+        self._sequencer = self._parts.sequencer
+        self._shard = self._parts.shard
         self._life = threading.Lock()
         self._started = False
 
@@ -116,19 +97,17 @@ class Engine:
         """
         with self._life:
             if self._started:
-                raise Misuse(
-                    f"start(): this engine {'has stopped' if self._stopped.is_set() else 'runs already'}; "
-                    "an engine is started once: make a new Engine on the same journal"
-                )
+                found = "has stopped" if self._parts.stopped.is_set() else "runs already"
+                raise Misuse(f"start(): this engine {found}; an engine is started once: make a new one on its journal")
             self._started = True
         started = Admission()
-        policy = as_policy(self.config, reconciles=self._reconciles)
-        self._sequencer.set_door(Door.OPEN)
-        self._shard.start(partial(recover, self._shard, self._roster, self._journal, policy, started), started)
         try:
+            self._parts.measures.start()
+            self._sequencer.set_door(Door.OPEN)
+            self._parts.begin(self.config, started)
             started.wait()
         except BaseException:
-            self._finish(None)
+            self._finish(None, tell=False)
             raise
 
     def stop(self, timeout_s: float = 30) -> None:
@@ -148,42 +127,40 @@ class Engine:
         if self._on_host_loop():
             raise Misuse("stop() waits for calls of the loop that it blocks; leave `async with`, or run it in a thread")
         with self._life:
-            if not self._started or self._stopped.is_set():
-                self._started = True
-                self._stopped.set()
-                self._sequencer.set_door(Door.CLOSED)
-                return
-        self._sequencer.set_door(Door.SETTLING)
-        drained = self._shard.drain()
-        try:
-            drained.wait(timeout_s)
-        except TimeoutError:
-            left = ", ".join(self._shard.performer.in_flight(self._shard.now_ms()))
-            log.warning("stopped without waiting for %s", left or "the shard", extra={"timeout_s": timeout_s})
-        self._finish(timeout_s)
+            runs, self._started = self._started and not self._parts.stopped.is_set(), True
+        if runs:
+            self._sequencer.set_door(Door.SETTLING)
+            try:
+                self._shard.idle(closing=True).wait(timeout_s)
+            except TimeoutError:
+                left = self._shard.performer.in_flight(self._shard.now_ms())
+                log.warning("stopped without waiting for %d calls", len(left), extra={"commands": left})
+        self._finish(timeout_s, tell=runs)
 
     def kill(self) -> None:
         """Drop everything at once, for crash tests: nothing more is committed, released or performed.
 
         The journal is left as it is, not closed. Whoever waits gets `NotRunning`.
         """
-        self._shard.dead = True
-        self._finish(None)
+        self._shard.kill()
+        self._finish(None, tell=False)
 
-    def _finish(self, timeout_s: float | None) -> None:
+    def _finish(self, timeout_s: float | None, *, tell: bool) -> None:
+        """Close the ingress, let the shard end, and end the threads; `tell`: raise what ended it before."""
         self._sequencer.set_door(Door.CLOSED)
         if not self._shard.join(timeout_s):
             log.error("the shard did not end in time; it is left behind", extra={"timeout_s": timeout_s})
-        self._hands.close()
+        self._parts.hands.close()
+        self._parts.measures.stop()
         with self._life:
-            first, self._started = not self._stopped.is_set(), True
-            self._stopped.set()
+            first, self._started = not self._parts.stopped.is_set(), True
+            self._parts.stopped.set()
         failure = self._shard.failure
-        if first and failure is not None and not self._shard.dead:
+        if first and tell and failure is not None:
             raise failure
 
     def _on_host_loop(self) -> bool:
-        loop = self._hands.host_loop
+        loop = self._parts.hands.host_loop
         return loop is not None and _running_loop() is loop
 
     def __enter__(self) -> Self:
@@ -203,15 +180,19 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         """Start, without blocking the loop; async gateways are called on it."""
-        self._hands.on_loop(asyncio.get_running_loop())
-        await asyncio.to_thread(self.start)
+        self._parts.hands.on_loop(asyncio.get_running_loop())
+        try:
+            await in_thread(self.start)
+        except asyncio.CancelledError:
+            await in_thread(self.kill)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop, without blocking the loop."""
-        await asyncio.to_thread(self.__exit__, kind, error, traceback)
+        await in_thread(partial(self.__exit__, kind, error, traceback))
 
     # ------------------------------------------------------------ events
 
@@ -224,7 +205,7 @@ class Engine:
             DecodeError: it is no event, or a field is of another type.
 
         """
-        return self._reception.post(event)
+        return self._parts.reception.post(event)
 
     async def ask(self, event: Reply | Edit) -> Ack:
         """Post a call of the agent's, and return its ack; cancelling this cancels no event.
@@ -236,7 +217,7 @@ class Engine:
             Overloaded: above a watermark, or `limits.waiters` callers wait.
 
         """
-        return await self._reception.ask(event)
+        return await self._parts.reception.ask(event)
 
     def call(self, event: Reply | Edit, timeout_s: float | None = None) -> Ack:
         """Do what `ask` does, blocking this thread.
@@ -248,7 +229,7 @@ class Engine:
         """
         if _running_loop() is not None:
             raise Misuse("call() would block the running loop of this thread; await ask(event) instead")
-        return self._reception.ask(event).wait(timeout_s)
+        return self._parts.reception.ask(event).wait(timeout_s)
 
     async def turn_settled(self, chat: str, turn_id: str) -> TurnSettled:
         """Return the turn's one terminal; one that is not known yet is waited for.
@@ -258,16 +239,16 @@ class Engine:
             NotRunning: the engine stopped before.
 
         """
-        return await self._reception.await_turn(chat, turn_id)
+        return await self._parts.reception.await_turn(chat, turn_id)
 
     def broadcast(self, event: Event) -> list[Admission]:
         """Post an event once for each known chat, whatever waits; the event's own chat does not matter."""
         names = self.look(_chats)
-        return [self._reception.post(msgspec.structs.replace(event, chat=name), bypass=True) for name in names]
+        return [self._parts.reception.post(msgspec.structs.replace(event, chat=name), bypass=True) for name in names]
 
     def chat(self, name: str) -> ActorRef[ChatActor]:
         """Return a pykka reference to a chat: it takes events of that chat, and answers an `ask` at the commit."""
-        return self._roster.reference(chat_at(name))
+        return self._parts.roster.reference(chat_at(name))
 
     # ------------------------------------------------------------ looking, and settings
 
@@ -281,7 +262,7 @@ class Engine:
 
     def dead_letters(self) -> list[DeadLetter]:
         """Return the newest events that were set aside, oldest first."""
-        return self._shard.look(lambda: list(self._desk.dead_letters))
+        return self._shard.look(lambda: list(self._parts.desk.dead_letters))
 
     def reload(self, config: Config | Mapping[str, object] | str | Path) -> Admission:
         """Apply another configuration between two events; open turns keep the policy they opened with.
@@ -294,20 +275,13 @@ class Engine:
         try:
             read = load_config(config)
         except ConfigError as error:
-            self.last_reload_ok = False
-            log.error("reload: %s", error)
+            self._parts.measures.reloaded(error)
             raise
         admission = Admission()
-        policy = as_policy(read, reconciles=self._reconciles)
-        self._sequencer.put(Entry("", Body(configured=policy), admission), bypass=True)
-        self.config, self.last_reload_ok = read, True
+        self._sequencer.put(Entry("", Body(configured=self._parts.policy(read)), admission), bypass=True)
+        self.config = read
+        self._parts.measures.reloaded(None)
         return admission
-
-    def _configured(self, policy: Policy) -> None:
-        limits = policy.limits
-        self._sequencer.set_watermarks(limits.ingress_high, limits.ingress_low)
-        self._desk.set_dead_letters_max(limits.dead_letters)
-        self._seats.limit = limits.waiters
 
     def idle(self, timeout_s: float | None = None) -> None:
         """Wait until nothing is left to do at this instant; what waits for time to pass, or hangs, is not waited for.
@@ -321,6 +295,10 @@ class Engine:
         """
         if self._on_host_loop():
             raise Misuse("idle() waits for calls of the loop that it blocks; run it in a thread")
+        if not self._started:
+            raise NotRunning(
+                "idle(): the engine was not started; call start(), or enter it with `with` or `async with`"
+            )
         try:
             self._shard.idle().wait(timeout_s)
         except TimeoutError as error:
@@ -340,22 +318,3 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-def _counting(registry: CollectorRegistry | None) -> Observer | None:
-    if registry is None:
-        return None
-    from turnkeeper.metrics.instruments import Instruments  # noqa: PLC0415 - only who counts loads it
-
-    return Instruments(registry).observe
-
-
-def _journal(config: Config) -> Journal:
-    settings = config.journal
-    if settings.kind == "memory" or (settings.kind is None and settings.path is None):
-        return MemoryJournal()
-    if settings.path is None:
-        raise ConfigError('config: journal.path is absent; journal.kind "sqlite" needs the path of a file')
-    from turnkeeper.actors.sqlite import SqliteJournal  # noqa: PLC0415 - only who uses it loads sqlite3
-
-    return SqliteJournal(settings.path, sync=settings.sync, linger_ms=settings.linger_ms)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal
 
-__all__ = ["Admission", "EngineFuture", "Waiter"]
+__all__ = ["Admission", "EngineFuture", "Waiter", "in_thread"]
 
 T = TypeVar("T")
 
@@ -128,6 +128,20 @@ def _wake(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None
 def _set(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+async def in_thread(what: Callable[[], None]) -> None:
+    """Run something that blocks on a thread of its own, while the loop goes on; a pool of the host's may be full."""
+    waiter: Waiter[None] = Waiter()
+
+    def run() -> None:
+        try:
+            waiter.resolve(what())
+        except BaseException as error:  # noqa: BLE001 - goes to whoever awaits
+            waiter.fail(error)
+
+    threading.Thread(target=run, name="turnkeeper-life", daemon=True).start()
+    await waiter
 
 
 class Admission(Waiter["Admission"]):
