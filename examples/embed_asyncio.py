@@ -2,8 +2,7 @@
 
 import asyncio
 
-from turnkeeper import Engine, commands, events
-from turnkeeper.engine.ids import ChannelRef
+from turnkeeper import ChannelRef, Engine, commands, events
 
 CHAT, ROOM = "c1", ChannelRef("tg", "100")
 
@@ -18,6 +17,8 @@ class Gateway:
                 return events.Settled(command.chat, command.delivery, "sent", messages=(9001,))
             case commands.TurnSettled():
                 print(f"turn {command.turn_id}: {command.outcome}, delivered: {command.delivered}")
+            case _:
+                pass  # the other commands: see the duties
         return None
 
 

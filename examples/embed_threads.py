@@ -3,8 +3,7 @@
 from queue import SimpleQueue
 from threading import Event, Thread
 
-from turnkeeper import Engine, commands, events
-from turnkeeper.engine.ids import ChannelRef
+from turnkeeper import ChannelRef, Engine, commands, events
 
 CHAT, ROOM = "c1", ChannelRef("tg", "100")
 
