@@ -190,11 +190,12 @@ class Release:
             if not waiters:
                 del self._awaiting[chat, turn_id]
 
-    def answer_all(self, error: Callable[[], EngineError]) -> None:
-        """Answer every waiter that is left: there will be no other answer."""
+    def answer_all(self, error: Callable[[], EngineError]) -> list[Waiter[Any]]:
+        """Answer every waiter that is left, and return them: there will be no other answer."""
         left: list[Waiter[Any]] = [waiter for waiters in self._asking.values() for waiter in waiters]
         left += [waiter for waiters in self._awaiting.values() for waiter in waiters]
         self._asking.clear()
         self._awaiting.clear()
         for waiter in left:
             waiter.fail(error())
+        return left

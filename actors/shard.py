@@ -74,6 +74,7 @@ class Shard:
         self._running = 0
         self._thread: threading.Thread | None = None
         self._started = Admission()
+        self._refused: list[Waiter[Any]] = []
 
     # ------------------------------------------------------------ any thread
 
@@ -192,6 +193,7 @@ class Shard:
                 self._fail(error)
                 if entry.admission is not None:
                     entry.admission.fail(error)
+                    self._refused.append(entry.admission)
                 for left in entries[len(done) :]:
                     self._refuse(left)
                 break
@@ -262,13 +264,18 @@ class Shard:
             self._refuse(entry)
         for waiter in self._idlers:
             waiter.resolve(None)
-        self.desk.answer_all(self.why_not)
+        self._refused += self.desk.answer_all(self.why_not)
         self._started.fail(self.failure or self.why_not())
 
     def _refuse(self, entry: Entry) -> None:
         for waiter in (entry.admission, entry.answer):
-            if waiter is not None:
+            if waiter is not None and not waiter.done:
                 waiter.fail(self.why_not())
+                self._refused.append(waiter)
+
+    def untold(self) -> BaseException | None:
+        """Return what ended the shard, if nobody who waited has heard of it; once the thread has ended."""
+        return None if any(waiter.seen for waiter in self._refused) else self.failure
 
     def why_not(self) -> EngineError:
         """Return why there is no answer any more; any thread."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 
 from turnkeeper.actors.assembly import Assembly
+from turnkeeper.actors.clock import ticks_ns
 from turnkeeper.actors.log import log
 from turnkeeper.actors.measures import Measures
 from turnkeeper.actors.misuse import Misuse
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["Engine"]
 
 T = TypeVar("T")
+LAST_COMMIT_S = 1.0
+"""The least that `stop` waits for the last commit."""
 
 
 class Engine:
@@ -121,13 +124,15 @@ class Engine:
 
         Raises:
             Misuse: called on the loop that performs, which it would wait for.
-            BaseException: what ended the engine before, a `JournalError` or what a run raised; once.
+            BaseException: what ended the engine before, a `JournalError` or what a run raised, if nobody who
+                waited has heard of it.
 
         """
         if self._on_host_loop():
             raise Misuse("stop() waits for calls of the loop that it blocks; leave `async with`, or run it in a thread")
         with self._life:
             runs, self._started = self._started and not self._parts.stopped.is_set(), True
+        began_ns = ticks_ns()
         if runs:
             self._sequencer.set_door(Door.SETTLING)
             try:
@@ -135,7 +140,7 @@ class Engine:
             except TimeoutError:
                 left = self._shard.performer.in_flight(self._shard.now_ms())
                 log.warning("stopped without waiting for %d calls", len(left), extra={"commands": left})
-        self._finish(timeout_s, tell=runs)
+        self._finish(max(LAST_COMMIT_S, timeout_s - (ticks_ns() - began_ns) / 1e9), tell=runs)
 
     def kill(self) -> None:
         """Drop everything at once, for crash tests: nothing more is committed, released or performed.
@@ -155,8 +160,8 @@ class Engine:
         with self._life:
             first, self._started = not self._parts.stopped.is_set(), True
             self._parts.stopped.set()
-        failure = self._shard.failure
-        if first and tell and failure is not None:
+        failure = self._shard.untold() if first and tell else None
+        if failure is not None:
             raise failure
 
     def _on_host_loop(self) -> bool:
@@ -184,7 +189,7 @@ class Engine:
         try:
             await in_thread(self.start)
         except asyncio.CancelledError:
-            await in_thread(self.kill)
+            await in_thread(partial(self.__exit__, asyncio.CancelledError, asyncio.CancelledError(), None))
             raise
         return self
 

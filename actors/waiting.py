@@ -28,10 +28,12 @@ T = TypeVar("T")
 class Waiter(Generic[T]):
     """A value or an error that comes later."""
 
-    __slots__ = ("_callbacks", "_error", "_value", "done", "gave_up")
+    __slots__ = ("_callbacks", "_error", "_value", "done", "gave_up", "seen")
 
     def __init__(self) -> None:
         self.done = False
+        self.seen = False
+        """Somebody took the value or the error."""
         self.gave_up: Callable[[], None] | None = None
         """Called when whoever waits stops waiting before the end."""
         self._value: T | None = None
@@ -78,6 +80,7 @@ class Waiter(Generic[T]):
 
     def result(self) -> T:
         """Return the value, or raise the error; only once it is done."""
+        self.seen = True
         if self._error is not None:
             raise self._error
         return cast(T, self._value)
@@ -130,9 +133,9 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def in_thread(what: Callable[[], None]) -> None:
+async def in_thread(what: Callable[[], object]) -> None:
     """Run something that blocks on a thread of its own, while the loop goes on; a pool of the host's may be full."""
-    waiter: Waiter[None] = Waiter()
+    waiter: Waiter[object] = Waiter()
 
     def run() -> None:
         try:
