@@ -19,7 +19,7 @@ help:
 	@echo "make dev         only set up .venv with the development tools"
 	@echo "make lint        the checks of make test without the tests"
 	@echo "make format      format and fix what can be fixed"
-	@echo "make docs-rules  write docs/rules again from the tables"
+	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
 	@echo "make clean       remove everything that make made"
 
 # The package and what it needs at run time.
@@ -60,12 +60,12 @@ format: dev
 
 docs-rules: dev
 	$(BIN)/turnkeeper explain-rules --write docs/rules
+	$(BIN)/turnkeeper explain-rules --diagram > docs/turn.mmd
 
-# Generated docs are committed; here they are written anew beside the build and compared.
+# Generated docs are committed; here they are compared with the tables.
 docs-check: dev
-	rm -rf $(VENV)/rules
-	$(BIN)/turnkeeper explain-rules --write $(VENV)/rules
-	diff -r docs/rules $(VENV)/rules || { echo 'docs/rules is stale: run "make docs-rules" and commit it'; exit 1; }
+	$(BIN)/turnkeeper explain-rules --check docs/rules
+	@$(BIN)/turnkeeper explain-rules --diagram | diff docs/turn.mmd - || { echo 'docs/turn.mmd is stale: run "make docs-rules" and commit it'; exit 1; }
 
 clean:
 	rm -rf $(VENV) build dist htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

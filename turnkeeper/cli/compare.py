@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from turnkeeper.cli.playing import RuntimeName, comments_of, maker_of, read_bytes
-from turnkeeper.cli.screen import FILE, print_json, safe, width
+from turnkeeper.cli.screen import FILE, print_json, width, wrapped
 from turnkeeper.cli.sides import Event, Side, print_events, print_labels, print_rule, print_summary
 from turnkeeper.cli.wording import headline
 from turnkeeper.engine.config import Config, load_config
@@ -137,11 +137,14 @@ def _as_json(scenario: Scenario, runtime: str, changes: Changes, sides: tuple[Si
 
 def _print(scenario: Scenario, runtime: str, left: Side, right: Side) -> None:
     columns = width()
-    click.secho(safe(scenario.name), bold=True)
-    click.echo(safe(f"{scenario.file}, run twice through the {runtime}"))
+    for line in wrapped(scenario.name, columns):
+        click.secho(line, bold=True)
+    for line in wrapped(f"{scenario.file}, run twice through the {runtime}", columns):
+        click.echo(line)
     click.echo()
     print_labels(left, right, columns)
-    click.secho("· a rule that decided (and why)   ▸ what the host is told to do", dim=True)
+    for line in wrapped("·  a rule that decided, and why     ▸  what the host is told to do", columns):
+        click.secho(line, dim=True)
     print_events(left, right, comments_of(scenario), columns)
     click.echo()
     print_rule("What it came to", columns)

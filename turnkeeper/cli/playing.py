@@ -77,7 +77,9 @@ def _play_transcript(name: str, data: bytes) -> Played:
     try:
         done = transcripts.run_transcript(transcripts.read_lines(data.splitlines()))
     except DecodeError as error:
-        raise DecodeError(f"{name}: {error}") from error
+        line, colon, wrong = str(error).removeprefix("line ").partition(": ")
+        where = f"{name}:{line}: {wrong}" if colon and line.isdecimal() else f"{name}: {error}"
+        raise DecodeError(where) from error
     missed = None if done.mismatch is None else Mismatch(**msgspec.structs.asdict(done.mismatch))
     return Played(name, done.scenario, TRANSCRIPT, done.passed, missed)
 
@@ -99,8 +101,8 @@ def _play(scenario: Scenario, runtime: RuntimeName) -> Played:
         mismatch = runner.run().mismatch
     except DecodeError as error:
         raise DecodeError(f"{scenario.file}:{runner.line}: {error}") from error
-    except EngineError as error:
-        # A bug of ours, or a journal that cannot record: the scenario did not pass, and the others still run.
+    except (EngineError, TimeoutError) as error:
+        # A bug of ours, or an engine that cannot go on: the scenario did not pass, and the others still run.
         mismatch = Mismatch(runner.line, "no error", f"{type(error).__name__}: {error}")
     return Played(
         scenario.file,
