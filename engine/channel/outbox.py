@@ -270,7 +270,7 @@ def _conclude(draft: Draft[ChannelState], item: Item, outcome: Outcome, told: Se
     if outcome == "failed" and item.resume_part is None:
         preview.give_back(draft, item)
     if item.reserved and item.turn_id is not None:
-        spent = outcome != "failed" or item.resume_part is not None
+        spent = outcome != "failed" or item.resume_part is not None or item.resent
         draft.tell(turn_at(draft.state.chat, item.turn_id), QuoteSettled(item.delivery, item.turn_id, spent))
     _tell_end(draft, item.delivery, outcome, receipt, permanent=told.permanent)
 

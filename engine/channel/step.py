@@ -135,7 +135,8 @@ def _correct(draft: ChannelDraft, told: Settlement) -> None:
     draft.set(unknown={key: kept for key, kept in state.unknown.items() if key != told.delivery})
     _amend_receipt(draft, told)
     outcome: Literal["sent", "failed"] = "sent" if told.outcome == "sent" else "failed"
-    if item is not None and item.reserved and item.turn_id is not None and outcome == "failed":
+    gone = outcome == "failed" and item is not None and not item.resent
+    if item is not None and item.reserved and item.turn_id is not None and gone:
         draft.tell(turn_at(state.chat, item.turn_id), QuoteSettled(told.delivery, item.turn_id, spent=False))
     draft.tell(
         chat_at(state.chat),
