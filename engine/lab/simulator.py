@@ -7,17 +7,19 @@ the same run on every machine: nothing here depends on hashes, the wall clock or
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import msgspec
 
 from turnkeeper.engine.lab.simulation import faults
 from turnkeeper.engine.lab.simulation.agent import agent_moves
-from turnkeeper.engine.lab.simulation.player import Player, Raw
+from turnkeeper.engine.lab.simulation.platform import Quirks
+from turnkeeper.engine.lab.simulation.player import CUT, Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
 from turnkeeper.engine.lab.simulation.shrinking import shrink
-from turnkeeper.engine.lab.simulation.users import open_turn, users_move
-from turnkeeper.engine.lab.simulation.world import World
+from turnkeeper.engine.lab.simulation.users import again, open_turn, users_move
+from turnkeeper.engine.lab.simulation.world import Chat, World
 
 __all__ = ["Simulated", "play", "shrunk", "simulate"]
 
@@ -44,12 +46,13 @@ def simulate(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> 
     rng = Random(seed)
     world = World(rng, None, 1)  # type: ignore[arg-type]  # the settings come before there is anything to play on
     config = faults.config_for(world)
-    rewinds = not world.chance(15)
+    quirks = Quirks(not world.chance(15), world.chance(20))
     careful = seed % 16 == 0 if paranoid is None else paranoid
-    player = Player(config, paranoid=careful, rewinds=rewinds)
+    player = Player(config, paranoid=careful, quirks=quirks)
     world = World(rng, player, 2 if world.chance(8) else 1)
     made: list[Raw] = []
     calm = world.chance(20)
+    world.forgetful = world.chance(6)
     for _ in range(rng.randrange(10, steps)):
         raw = _next(world, calm=calm)
         made.append(raw)
@@ -58,7 +61,7 @@ def simulate(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> 
             break
         world.learn()
     finish(player)
-    script = Script(config, tuple(made), rewinds=rewinds)
+    script = Script(config, tuple(made), quirks)
     return Simulated(seed, script, player.breaches, player.rows, player.signals, player.played)
 
 
@@ -66,30 +69,38 @@ def _next(world: World, *, calm: bool) -> Raw:
     """Draw the next step."""
     while True:
         chat = world.chats[0] if len(world.chats) == 1 else world.pick(world.chats)
-        way = world.rng.randrange(100)
         if not chat.turns:
             raw = open_turn(world, chat)
-        elif way < 26:  # noqa: PLR2004 - in a hundred
-            raw = users_move(world, chat)
-        elif way < 66:  # noqa: PLR2004
-            raw = agent_moves(world, chat)
-        elif way < 82:  # noqa: PLR2004
-            return faults.advance(world)
-        elif way < 95:  # noqa: PLR2004
-            raw = faults.settle(world)
-        elif calm:
-            continue
-        elif way < 97:  # noqa: PLR2004
-            return faults.crash(world)
-        elif way < 99:  # noqa: PLR2004
-            return faults.cut(world)
+        elif world.forgetful and chat.again:
+            raw = again(world, chat)
         else:
-            return {"reload": faults.config_for(world)}
-        if raw is None:
-            continue
-        kind = next(iter(raw))
-        mood = None if (calm and kind != "reply") or kind == "settle" else faults.mood(world)
-        return raw if mood is None else {**raw, "deliver": mood}
+            raw = world.weighted(CALM if calm else MOVES)(world, chat)
+        if raw is not None:
+            return _with_mood(world, raw, calm=calm)
+
+
+def _with_mood(world: World, raw: Raw, *, calm: bool) -> Raw:
+    """Add how the platform settles what the step sends."""
+    kind = next(iter(raw))
+    if kind in UNMOODY or (calm and kind != "reply"):
+        return raw
+    mood = faults.mood(world)
+    return raw if mood is None else {**raw, "deliver": mood}
+
+
+UNMOODY = frozenset({"settle", "crash", "reload", CUT})
+CALM: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (
+    (26, users_move),
+    (40, agent_moves),
+    (16, lambda world, _: faults.advance(world)),
+    (13, lambda world, _: faults.settle(world)),
+)
+MOVES: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (
+    *CALM,
+    (2, lambda world, _: faults.crash(world)),
+    (2, lambda world, _: faults.cut(world)),
+    (1, lambda world, _: {"reload": faults.config_for(world)}),
+)
 
 
 def finish(player: Player) -> None:
@@ -108,7 +119,7 @@ def finish(player: Player) -> None:
 
 def play(script: Script) -> Player:
     """Play a script again."""
-    player = Player(script.config, rewinds=script.rewinds)
+    player = Player(script.config, quirks=script.quirks)
     for raw in script.steps:
         player.play(raw)
         if player.breaches:

@@ -24,7 +24,7 @@ def agent_moves(world: World, chat: Chat) -> Raw | None:
 
 def _echoed(world: World, chat: Chat) -> Any:  # noqa: ANN401 - any JSON value
     """Choose the id that a reply echoes: often the newest input's, which may be a fold's."""
-    inputs = list(chat.inputs)
+    inputs = chat.open_turns() if world.forgetful else list(chat.inputs)
     if not inputs or world.chance(12):
         return world.pick(ODD)
     recent = inputs[-4:]
@@ -33,6 +33,8 @@ def _echoed(world: World, chat: Chat) -> Any:  # noqa: ANN401 - any JSON value
 
 def _consumed(world: World, chat: Chat, echoed: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Choose what a reply says it answers: with its turn and fold, too many, foreign ids, no list, nothing."""
+    if world.forgetful:
+        return []
     way = world.rng.randrange(100)
     turns, folds = chat.open_turns(), [entry.turn_id for entry in chat.folds()[-3:]]
     if way < 45:  # noqa: PLR2004 - in a hundred
@@ -64,7 +66,9 @@ def _reply(world: World, chat: Chat) -> Raw:
     if world.chance(8):
         fields["reply_in"] = world.pick(CHANNELS)
     if world.chance(4):
-        fields.update(world.pick(({"chat_id": "other"}, {"chat_id": "100"}, {"text": " "}, {"text": 7}, {"files": "x"})))
+        fields.update(
+            world.pick(({"chat_id": "other"}, {"chat_id": "100"}, {"text": " "}, {"text": 7}, {"files": "x"}))
+        )
     chat.calls.append(fields)
     return world.event(chat, "reply", **fields)
 
@@ -75,7 +79,7 @@ def _good_reply(world: World, chat: Chat) -> Raw | None:
     if not turns:
         return None
     turn_id = world.pick(turns)
-    folds = [entry.turn_id for entry in chat.folds()[-3:]]
+    folds = [] if world.forgetful else [entry.turn_id for entry in chat.folds()[-3:]]
     fields: Raw = {
         "call_id": f"k{world.number()}",
         "text": world.text(),

@@ -89,13 +89,13 @@ class Ends:
             self._complain(f"untrue: {command.turn_id} says delivered no, {sure[0].delivery} arrived")
         if command.delivered == "no" and command.outcome in SAID:
             self._complain(f"untrue: {command.turn_id} ended as {command.outcome}, delivered no")
-        if command.delivered == "yes" and not sure and not self._consumed(command.turn_id):
-            if not any(operation.lied for operation in self._mine(command.turn_id)):
-                self._complain(f"untrue: {command.turn_id} says delivered yes, nothing of it arrived")
+        honest = len(mine) == len(self._mine(command.turn_id))
+        if command.delivered == "yes" and honest and not sure and not self._consumed(command.turn_id):
+            self._complain(f"untrue: {command.turn_id} says delivered yes, nothing of it arrived")
         replies = [operation for operation in mine if operation.command.purpose == "reply"]
         least, most = sum(one.sure for one in replies), sum(one.visible for one in replies)
         told = command.replies
-        if not least <= told <= most and len(mine) == len(self._mine(command.turn_id)):
+        if not least <= told <= most and honest:
             self._complain(f"untrue: {command.turn_id} counts {told} replies, {least} to {most} arrived")
 
     def _consumed(self, turn_id: str) -> bool:
@@ -122,18 +122,19 @@ class Ends:
         if len(call.acks) > call.events:
             self._complain(f"answered twice: call {command.call_id}")
         own = self._log.operations.get(self._key(call))
-        if own is not None and own.lied:
-            return
-        if command.ok and command.delivery == "sent":
-            if own is None or not own.sure:
-                self._complain(f"untrue: call {command.call_id} was told sent")
-            elif own.messages and command.message != own.messages[0]:
-                self._complain(f"untrue: call {command.call_id} was told message {command.message}")
-        elif command.ok:
+        if own is None or not own.lied:
+            self._true(command, own)
+
+    def _true(self, command: Ack, own: Operation | None) -> None:
+        """Compare an ack with what became of the call's own delivery."""
+        if command.ok and command.delivery == "replayed":
             self._replayed(command)
-        elif command.error is not None and command.error.startswith("delivery failed") and own is not None:
-            if own.sure:
-                self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
+        elif command.ok and (own is None or not own.sure):
+            self._complain(f"untrue: call {command.call_id} was told sent")
+        elif command.ok and own is not None and own.messages and command.message != own.messages[0]:
+            self._complain(f"untrue: call {command.call_id} was told message {command.message}")
+        elif not command.ok and (command.error or "").startswith("delivery failed") and own is not None and own.sure:
+            self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
 
     def _replayed(self, command: Ack) -> None:
         origin = command.replay_of or ""

@@ -39,7 +39,11 @@ def settle(world: World) -> Raw | None:
     """Settle something that is held, or tell once more, or late, or of an earlier attempt."""
     held = world.player.platform.held()
     if held and world.chance(80):
-        return {"settle": _told(world, world.pick(held))}
+        delivery = world.pick(held)
+        operation = world.player.oracle.seen(delivery.split(":")[1]).operations.get(delivery)
+        if operation is not None and len(operation.attempts) > 1 and world.chance(40):
+            return {"settle": _once_more(world, operation)}
+        return {"settle": _told(world, delivery)}
     known = [operation for chat in world.chats for operation in world.player.oracle.seen(chat.name).operations.values()]
     if not known:
         return None
@@ -52,7 +56,17 @@ def _told(world: World, delivery: str) -> Raw:
     outcome = world.weighted(((58, "sent"), (30, "failed"), (12, "unknown")))
     told: Raw = {"delivery": delivery, "outcome": outcome, "chat": delivery.split(":")[1]}
     if outcome == "failed":
-        told.update(world.weighted(((40, {}), (25, {"permanent": True}), (15, {"retry_after_ms": 2000}), (10, {"reason": "format"}), (10, {"reason": "quote_gone"}))))
+        told.update(
+            world.weighted(
+                (
+                    (40, {}),
+                    (25, {"permanent": True}),
+                    (15, {"retry_after_ms": 2000}),
+                    (10, {"reason": "format"}),
+                    (10, {"reason": "quote_gone"}),
+                )
+            )
+        )
     return told
 
 
@@ -89,7 +103,10 @@ def advance(world: World) -> Raw:
 
 def crash(world: World) -> Raw:
     """Let the process die between two steps; the platform may be able to say what arrived."""
-    raw: Raw = {"crash": True, "down_ms": world.weighted(((60, world.rng.randrange(100, 9000)), (15, 70_000), (5, 4_000_000), (20, 0)))}
+    raw: Raw = {
+        "crash": True,
+        "down_ms": world.weighted(((60, world.rng.randrange(100, 9000)), (15, 70_000), (5, 4_000_000), (20, 0))),
+    }
     if world.chance(50):
         raw["reconcile"] = _reconciliation(world)
     return raw
@@ -105,7 +122,11 @@ def _reconciliation(world: World) -> Raw:
 
 def cut(world: World) -> Raw:
     """Let the process die in the middle of the next step."""
-    raw: Raw = {"records": world.rng.randrange(1, 7), "before": world.chance(50), "down_ms": world.pick((0, 500, 70_000))}
+    raw: Raw = {
+        "records": world.rng.randrange(1, 7),
+        "before": world.chance(50),
+        "down_ms": world.pick((0, 500, 70_000)),
+    }
     if world.chance(40):
         raw["reconcile"] = _reconciliation(world)
     return {CUT: raw}

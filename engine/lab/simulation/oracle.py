@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from turnkeeper.engine import events, signals
 from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Redeliver, Send, TurnSettled
 from turnkeeper.engine.lab.simulation.ends import Ends
-from turnkeeper.engine.lab.simulation.seen import Seen
+from turnkeeper.engine.lab.simulation.seen import FORGOTTEN, WORK, Seen
 from turnkeeper.engine.lab.simulation.sends import Sends
 
 if TYPE_CHECKING:
@@ -77,10 +77,11 @@ class Oracle:
         """Take down a breach."""
         self.breaches.append(complaint)
 
-    def reloaded(self, config: Config) -> None:
+    def reloaded(self, config: Config, now_ms: int) -> None:
         """Judge by another configuration from now on; a limit that was ever small stays small."""
-        self.config = config
+        timeout_ms, self.config = self.config.delivery.settle_timeout_ms, config
         for log in self._chats.values():
+            log.timed_out(timeout_ms, now_ms)
             log.config = config
         self.roomy = self.roomy and _roomy(config.limits)
 
@@ -92,7 +93,7 @@ class Oracle:
             if isinstance(event, events.Settled):
                 log.settled(event, now_ms)
             elif not _refused(event, run):
-                log.event(event)
+                log.event(event, worked=_worked(log, event, run))
                 if isinstance(event, events.Reply | events.Edit):
                     self._call(log, event, run)
         for signal in run.signals:
@@ -101,9 +102,8 @@ class Oracle:
     def _call(self, log: Seen, event: events.Reply | events.Edit, run: Run) -> None:
         call = log.calls[event.call_id]
         for signal in run.signals:
-            if isinstance(signal, signals.LateReplyCorrelated) and not signal.ended:
-                call.late = True
-            elif isinstance(signal, signals.OrphanReplyUnattributed):
+            late = isinstance(signal, signals.LateReplyCorrelated) and not signal.ended
+            if late or isinstance(signal, signals.OrphanReplyUnattributed):
                 call.late = True
             elif isinstance(signal, signals.ReplyRejected):
                 call.rejected = signal.reason
@@ -149,6 +149,15 @@ class Oracle:
 
 def _roomy(limits: Limits) -> bool:
     return all(getattr(limits, name) >= least for name, least in ROOMY.items())
+
+
+def _worked(log: Seen, event: events.Event, run: Run) -> bool:
+    """Say whether an event is activity: a call is, if it is new and passed the guard."""
+    if not isinstance(event, events.Reply | events.Edit):
+        return isinstance(event, WORK)
+    known = log.calls.get(event.call_id)
+    foreign = any(isinstance(one, signals.ReplyRejected) and one.reason == "chat_id mismatch" for one in run.signals)
+    return not foreign and (known is None or known.rejected in FORGOTTEN)
 
 
 def _refused(event: events.Event, run: Run) -> bool:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnkeeper.engine.commands import Command, Rewind
+import msgspec
+
+from turnkeeper.engine.commands import Command, Rewind, Settleable
 from turnkeeper.engine.lab.platform import Platform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["WatchedPlatform"]
+__all__ = ["Quirks", "WatchedPlatform"]
+
+
+class Quirks(msgspec.Struct, frozen=True):
+    """What a simulated host does that the scenario language has no words for."""
+
+    rewinds_at_once: bool = True
+    """It answers `rewind` at once, with one exchange removed; else by `rewound` steps of its own."""
+    holds_again: bool = False
+    """What is held is held at every attempt, not at the first alone."""
 
 
 class WatchedPlatform(Platform):
@@ -18,20 +29,28 @@ class WatchedPlatform(Platform):
 
     Args:
         watch: told of each command, before the platform acts on it.
-        rewinds: answer `rewind` at once, as the scenario's host does; False: the simulated host answers by events.
+        quirks: in what it differs from a scenario's platform.
 
     """
 
-    def __init__(self, watch: Callable[[Command], None], *, rewinds: bool = True) -> None:
+    def __init__(self, watch: Callable[[Command], None], quirks: Quirks) -> None:
         super().__init__()
         self._watch = watch
-        self._rewinds = rewinds
+        self._quirks = quirks
 
     def perform(self, command: Command) -> None:
         """Tell of the command, then act on it."""
         self._watch(command)
-        if self._rewinds or not isinstance(command, Rewind):
+        if self._quirks.rewinds_at_once or not isinstance(command, Rewind):
             super().perform(command)
+
+    def _operate(self, command: Settleable) -> None:
+        directive = self._directives.setdefault(command.delivery, self.step)
+        if directive.way == "hold" and self._quirks.holds_again:
+            self._attempts[command.delivery] = self._attempts.get(command.delivery, 0) + 1
+            self._held[command.delivery] = command
+        else:
+            super()._operate(command)
 
     def held(self) -> list[str]:
         """List what waits for a `settle` step."""

@@ -16,7 +16,7 @@ from turnkeeper.engine.lab.platform import Directive, directive_from
 from turnkeeper.engine.lab.runtime import CellRuntime
 from turnkeeper.engine.lab.scenario import scenario_config
 from turnkeeper.engine.lab.simulation.oracle import Oracle
-from turnkeeper.engine.lab.simulation.platform import WatchedPlatform
+from turnkeeper.engine.lab.simulation.platform import Quirks, WatchedPlatform
 from turnkeeper.engine.lab.steps import event_of, settling_of
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class Player:
     Args:
         config: in the shape of the TOML file.
         paranoid: check that no step changes the state it was given.
-        rewinds: the platform answers `rewind` at once.
+        quirks: in what the host differs from a scenario's.
 
     """
 
-    def __init__(self, config: Raw, *, paranoid: bool = False, rewinds: bool = True) -> None:
+    def __init__(self, config: Raw, *, paranoid: bool = False, quirks: Quirks | None = None) -> None:
         self.config = scenario_config(config, "config")
         self.clock = VirtualClock()
         self.rows: set[tuple[str, str]] = set()
@@ -74,7 +74,7 @@ class Player:
         self.breaches: list[str] = []
         self.played = 0
         self.oracle = Oracle(self.config, self.breaches)
-        self.platform = WatchedPlatform(self._performed, rewinds=rewinds)
+        self.platform = WatchedPlatform(self._performed, quirks or Quirks())
         self.runtime = FragileRuntime(self.clock, self.platform, self._observe, paranoid=paranoid)
         self._chats: dict[str, None] = {}
         self._cut: Raw | None = None
@@ -116,7 +116,7 @@ class Player:
         except Cut:
             died = True
         self.runtime.cut = None
-        down = {name: cut[name] for name in ("down_ms", "reconcile") if name in cut}
+        down: Raw = {name: cut[name] for name in ("down_ms", "reconcile") if name in cut}
         self._crash(down, answers_lost=died)
 
     def _step(self, kind: str, raw: Raw) -> None:
@@ -135,7 +135,7 @@ class Player:
                 self._crash(raw)
             case "reload":
                 config = scenario_config(raw["reload"], "reload")
-                self.oracle.reloaded(config)
+                self.oracle.reloaded(config, self.clock.now_ms())
                 self.runtime.reload(config)
             case "#":
                 pass
@@ -173,7 +173,7 @@ class Player:
         self.oracle.crashed(self.clock.now_ms(), answers_lost=answers_lost)
         self.clock.advance_to(self.clock.now_ms() + raw.get("down_ms", 0))
         self.platform.reconciliation = raw.get("reconcile", {})
-        self.oracle.reloaded(self.config)
+        self.oracle.reloaded(self.config, self.clock.now_ms())
         self.runtime.start(self.config, reconciles="reconcile" in raw)
         self.breaches += [f"replay differs at {one.seq}" for one in self.runtime.replayed.differs]
         self._settle_all()

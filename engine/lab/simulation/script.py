@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from turnkeeper.engine.lab.simulation.platform import Quirks
 from turnkeeper.engine.lab.simulation.player import CUT
 
 __all__ = ["Script"]
@@ -18,8 +19,7 @@ class Script(msgspec.Struct, frozen=True):
 
     config: dict[str, Any]
     steps: tuple[dict[str, Any], ...]
-    rewinds: bool = True
-    """The platform answers `rewind` at once."""
+    quirks: Quirks = Quirks()
 
     def write(self, file: str | Path, title: str, seed: int, breaches: list[str]) -> None:
         """Write it as a scenario file that `turnkeeper run` plays: a recording, with the breach as a comment.
@@ -30,8 +30,10 @@ class Script(msgspec.Struct, frozen=True):
         if self.config:
             header["config"] = self.config
         lines = [header, *({"#": f"breach: {breach}"} for breach in breaches[:5])]
-        if not self.rewinds:
-            lines.append({"#": "here the host answers rewind itself, by the rewound steps"})
+        if not self.quirks.rewinds_at_once:
+            lines.append({"#": "there, the host answered rewind by the rewound steps alone"})
+        if self.quirks.holds_again:
+            lines.append({"#": "there, the platform held every attempt, not the first alone"})
         cut: dict[str, Any] | None = None
         for step in self.steps:
             if CUT in step:
@@ -41,8 +43,9 @@ class Script(msgspec.Struct, frozen=True):
             if cut is not None:
                 where = "before" if cut["before"] else "after"
                 lines.append({"#": f"the process died in this step, {where} its record {cut['records']}"})
-                kept = {name: cut[name] for name in ("down_ms", "reconcile") if name in cut}
-                lines.append({"crash": True, **kept})
+                died: dict[str, Any] = {"crash": True}
+                died.update({name: cut[name] for name in ("down_ms", "reconcile") if name in cut})
+                lines.append(died)
                 cut = None
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         Path(file).write_text(text, encoding="utf-8")

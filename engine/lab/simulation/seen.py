@@ -10,25 +10,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from turnkeeper.engine import events
-from turnkeeper.engine.commands import Ack, Edit, Preview, React, Redeliver, Send, TurnSettled
+from turnkeeper.engine.commands import Ack, Edit, Preview, Redeliver, Send, TurnSettled
 
 if TYPE_CHECKING:
     from turnkeeper.engine.commands import Command, Settleable
     from turnkeeper.engine.config import Config
 
-__all__ = ["Attempt", "CallSeen", "InputSeen", "Operation", "Seen", "TurnSeen", "WORK"]
+__all__ = ["FORGOTTEN", "WORK", "Attempt", "CallSeen", "InputSeen", "Operation", "Seen", "TurnSeen"]
 
 WORK = (
     events.Activity,
-    events.Edit,
     events.InputSeen,
     events.Preview,
     events.QuestionAnswered,
     events.QuestionOpened,
-    events.Reply,
     events.TurnContinued,
 )
-"""What the agent does: every end that waits is off."""
+"""What the agent does, beside calls that pass the guard: every end that waits is off."""
+
+FORGOTTEN = frozenset({"rate limit", "chat_id mismatch"})
+"""Refusals after which a call is not remembered."""
 
 
 class Attempt:
@@ -55,6 +56,11 @@ class Attempt:
     def visible(self) -> bool:
         """It arrived, or may have."""
         return self.told != "failed"
+
+    @property
+    def quotes(self) -> bool:
+        """It quotes a message."""
+        return isinstance(self.command, Send | Preview) and self.command.quote is not None
 
 
 class Operation:
@@ -155,32 +161,38 @@ class Seen:
         self.by_text: dict[str, list[str]] = {}
         """Text → the deliveries that say it."""
 
-    def event(self, event: events.Event) -> None:
-        """Take in an event that was posted, before anything that it led to."""
+    def event(self, event: events.Event, *, worked: bool) -> None:
+        """Take in an event that was posted; `worked`: it proves that the agent works."""
         self.at += 1
-        if isinstance(event, WORK):
+        if worked:
+            self._cycle_begins()
+        if isinstance(event, events.Reply | events.Edit):
+            self._called(event)
+        elif isinstance(event, events.TurnOpened):
+            self.turns.setdefault(event.turn_id, TurnSeen(event, self.at, self.config))
+            self._written(event)
+        elif isinstance(event, events.InputFolded):
+            self.inputs.setdefault(event.turn_id, InputSeen(event, self.at)).written = self.at
+            self._written(event)
+        elif isinstance(event, events.Stopped):
+            self._stopped(event)
+        elif isinstance(event, events.Interrupted):
             for turn in self.turns.values():
-                turn.stop, turn.stopped = "", False
-        match event:
-            case events.Reply() | events.Edit():
-                call = self.calls.get(event.call_id)
-                if call is None:
-                    self.calls[event.call_id] = CallSeen(event, self.at)
-                else:
-                    call.events += 1
-            case events.TurnOpened():
-                self.turns.setdefault(event.turn_id, TurnSeen(event, self.at, self.config))
-                self._written(event)
-            case events.InputFolded():
-                self.inputs.setdefault(event.turn_id, InputSeen(event, self.at)).written = self.at
-                self._written(event)
-            case events.Stopped():
-                self._stopped(event)
-            case events.Interrupted():
-                for turn in self.turns.values():
-                    turn.interrupted = True
-            case _:
-                pass
+                turn.interrupted = True
+
+    def _cycle_begins(self) -> None:
+        for turn in self.turns.values():
+            turn.stop, turn.stopped = "", False
+
+    def _called(self, event: events.Reply | events.Edit) -> None:
+        call = self.calls.get(event.call_id)
+        if call is None:
+            self.calls[event.call_id] = CallSeen(event, self.at)
+            return
+        call.events += 1
+        if call.rejected in FORGOTTEN:
+            # This is its first attempt.
+            call.at, call.rejected = self.at, ""
 
     def _written(self, event: events.TurnOpened | events.InputFolded) -> None:
         self.written[event.turn_id] = self.at
@@ -193,6 +205,9 @@ class Seen:
             return
         if turn is not None and turn.ended is None and not turn.interrupted and not turn.stopped:
             turn.stop, turn.stopped = event.text.strip(), True
+        elif event.turn_id is None:
+            for other in self.turns.values():
+                other.stopped = True
 
     def operation(self, command: Settleable, at_ms: int) -> tuple[Operation, Attempt]:
         """Take in a hand-over."""
@@ -214,9 +229,11 @@ class Seen:
         attempt = next((one for one in known.attempts if one.command.attempt == wanted), None)
         if attempt is None:
             return
-        attempt.gone_ms = at_ms if attempt.gone_ms is None else attempt.gone_ms
-        known.ended_ms = at_ms if known.ended_ms is None or event.outcome != "unknown" else known.ended_ms
+        for one in known.attempts if event.outcome == "sent" else (attempt,):
+            one.gone_ms = at_ms if one.gone_ms is None else one.gone_ms
         definite = attempt.told in {"sent", "failed"}
+        if known.ended_ms is None or (event.outcome != "unknown" and not definite and not known.sure):
+            known.ended_ms = at_ms
         if definite and event.outcome not in {attempt.told, "unknown"}:
             known.lied = True
         if not definite:
@@ -242,6 +259,13 @@ class Seen:
                 if attempt.gone_ms is None:
                     attempt.gone_ms, attempt.lost = at_ms, True
 
+    def timed_out(self, timeout_ms: int, now_ms: int) -> None:
+        """What was out so long is out no more."""
+        for operation in self.out() if timeout_ms else ():
+            attempt = operation.attempts[-1]
+            if now_ms >= attempt.at_ms + timeout_ms:
+                attempt.gone_ms = now_ms
+
     def out(self, kinds: tuple[type, ...] = (Send, Edit)) -> list[Operation]:
         """List the operations that are with the platform, as far as the engine can know."""
         return [
@@ -249,6 +273,3 @@ class Seen:
             for operation in self.operations.values()
             if isinstance(operation.command, kinds) and operation.attempts[-1].gone_ms is None
         ]
-
-
-SETTLEABLE = (Send, Edit, Preview, React)

@@ -45,7 +45,8 @@ class Sends:
             self._turn_goes_on(command)
         if isinstance(command, Send):
             self._speech(command)
-            self._says_it_once(command, now_ms)
+            if known is None:
+                self._says_it_once(command, now_ms)
         self._log.operation(command, now_ms)
 
     def _complain(self, complaint: str) -> None:
@@ -102,7 +103,7 @@ class Sends:
                 continue
             if isinstance(command, Send) and command.replaces_preview and isinstance(other.command, Preview):
                 continue
-            quoting = [one for one in other.attempts if one.command.quote is not None and (one.visible or one.parts_done)]
+            quoting = any(one.quotes and (one.visible or one.parts_done) for one in other.attempts)
             if quoting and other.command.turn_id == command.turn_id and self._oracle.roomy:
                 self._complain(f"quoted twice: {command.turn_id} by {other.delivery} and {command.delivery}")
 
@@ -147,7 +148,15 @@ class Sends:
     def _may_repeat(self, command: Send, other: Operation, now_ms: int) -> bool:
         """Say whether the rules let these words be shown again."""
         before: Send = other.command
-        if other.lied or before.interim != command.interim or before.files != command.files:
+        failed_half_way = not any(attempt.visible for attempt in other.attempts)
+        resent = len(other.attempts) > 1 and other.attempts[-1].told == "failed"
+        if (
+            other.lied
+            or failed_half_way
+            or resent
+            or before.interim != command.interim
+            or before.files != command.files
+        ):
             return True
         window_ms = self._oracle.config.dedup.window_ms
         spoken = before.purpose in {"fallback", "rescue"}

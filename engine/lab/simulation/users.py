@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from turnkeeper.engine.lab.simulation.player import Raw
 
-__all__ = ["users_move"]
+__all__ = ["again", "open_turn", "users_move"]
 
 KINDS = ("edit", "reaction", "reaction_removed", "deletion", "notice")
 
@@ -81,7 +81,7 @@ def _fold(world: World, chat: Chat) -> Raw | None:
     )
 
 
-def _again(world: World, chat: Chat) -> Raw | None:
+def again(world: World, chat: Chat) -> Raw | None:
     """Hand an input over again, as the engine asked: folded into a running turn, or as a turn of its own."""
     if not chat.again:
         return None
@@ -172,7 +172,8 @@ def _directory(world: World, chat: Chat) -> Raw:
         case 0:
             return world.event(chat, "server_removed", server=world.pick(("dc", "wa")))
         case 1:
-            return world.event(chat, "chat_opened", home=world.pick((None, CHANNELS[0], CHANNELS[1])))
+            home, ephemeral = world.pick((None, CHANNELS[0], CHANNELS[1])), world.chance(30)
+            return world.event(chat, "chat_opened", home=home, ephemeral=ephemeral or None)
         case _:
             return world.event(
                 chat,
@@ -202,7 +203,7 @@ def _rewound(world: World, chat: Chat) -> Raw | None:
 MOVES: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (
     (30, open_turn),
     (34, _fold),
-    (8, _again),
+    (12, again),
     (3, _repeat),
     (14, _inbound),
     (6, _accepted),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from turnkeeper.engine.commands import Send, TurnSettled
+from turnkeeper.engine.commands import Redeliver, Rewind, Send, TurnSettled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +79,8 @@ class World:
         self.player = player
         self.chats = [Chat(f"c{number + 1}") for number in range(chats)]
         self.made = 0
+        self.forgetful = False
+        """The agent never names a follow-up, though it knows how to."""
         self._performed = 0
 
     def chance(self, percent: int) -> bool:
@@ -107,7 +109,7 @@ class World:
         """Make words that nobody else says."""
         return f"words {self.number()}"
 
-    def event(self, chat: Chat, kind: str, /, **fields: Any) -> Raw:  # noqa: ANN401 - any JSON value
+    def event(self, chat: Chat, kind: str, /, **fields: Any) -> Raw:
         """Write an event as a step."""
         given = {name: value for name, value in fields.items() if value is not None}
         return {kind: given if chat.name == "c1" else {"chat": chat.name, **given}}
@@ -123,16 +125,13 @@ class World:
         chat = next((one for one in self.chats if one.name == command.chat), None)
         if chat is None:
             return
-        match command:
-            case TurnSettled():
-                chat.turns[command.turn_id] = False
-            case _:
-                kind = str(type(command).__struct_config__.tag)
-                if kind == "redeliver":
-                    chat.again.append(command.turn_id)  # type: ignore[union-attr]
-                elif kind == "rewind":
-                    chat.rewinds.append(command.turn_id)  # type: ignore[union-attr]
-                elif isinstance(command, Send):
-                    operation = self.player.oracle.seen(chat.name).operations.get(command.delivery)
-                    if operation is not None and operation.messages:
-                        chat.bubbles.append((str(command.channel), operation.messages[0]))
+        if isinstance(command, TurnSettled):
+            chat.turns[command.turn_id] = False
+        elif isinstance(command, Redeliver):
+            chat.again.append(command.turn_id)
+        elif isinstance(command, Rewind):
+            chat.rewinds.append(command.turn_id)
+        elif isinstance(command, Send):
+            operation = self.player.oracle.seen(chat.name).operations.get(command.delivery)
+            if operation is not None and operation.messages:
+                chat.bubbles.append((str(command.channel), operation.messages[0]))
