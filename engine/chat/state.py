@@ -211,7 +211,7 @@ class ShedTurn(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     answers: Answers
     addressed: bool
     plan: RewindPlan
-    mark: str = "refused"
+    mark: str
     """Of the policy that the turn opened with, should nothing be left to remove."""
 
 
