@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnkeeper.engine.commands import Command
-    from turnkeeper.engine.lab.runner import Probe
     from turnkeeper.engine.signals import Signal
 
 __all__ = ["Expectations", "Mismatch", "Unexpected"]
@@ -46,7 +45,7 @@ class Expectations:
         platform: has what was performed.
         signals: those since the start; the list grows while the scenario runs.
         inspect: looks into a chat.
-        probe: reads samples; without one a `metrics` step cannot hold.
+        sample: reads a sample by its written name; without it a `metrics` step cannot hold.
 
     """
 
@@ -55,12 +54,12 @@ class Expectations:
         platform: Platform,
         signals: list[Signal],
         inspect: Callable[[str], dict[str, Any]],
-        probe: Probe | None,
+        sample: Callable[[str], float] | None,
     ) -> None:
         self._platform = platform
         self._came = signals
         self._inspect = inspect
-        self._probe = probe
+        self._sample = sample
         self._covered = 0
 
     def check(self, kind: str, raw: dict[str, Any]) -> None:
@@ -119,9 +118,9 @@ class Expectations:
             raise Unexpected({"never": sorted(banned)}, bad)
 
     def _metrics(self, wanted: dict[str, float]) -> None:
-        if self._probe is None:
+        if self._sample is None:
             raise Unexpected(wanted, "no metrics are collected here; run it by `turnkeeper run`")
-        actual = {name: self._probe.sample(name) for name in wanted}
+        actual = {name: self._sample(name) for name in wanted}
         if actual != wanted:
             raise Unexpected(wanted, actual)
 

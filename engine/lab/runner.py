@@ -71,7 +71,9 @@ class ScenarioRunner:
         self._chats: dict[str, None] = {}
         self._broken: list[InvariantViolated] = []
         self.runtime = maker(self.clock, self.platform, self._observe)
-        self._expectations = Expectations(self.platform, self.signals, self.runtime.inspect, probe)
+        self._expectations = Expectations(
+            self.platform, self.signals, self.runtime.inspect, None if probe is None else probe.sample
+        )
 
     def _observe(self, record: Record, run: Run) -> None:
         """Take in a live run; a runtime may call this from a thread of its own, so nothing is raised here."""

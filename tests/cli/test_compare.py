@@ -130,7 +130,7 @@ def test_a_change_also_holds_after_a_reload(turnkeeper: Turnkeeper, tmp_path: Pa
         ("fold_proof=off", "expected KEY=VALUE"),
         ("attribution.fold_prof=off", "did you mean"),
         ("attribution.fold_proof=maybe", 'one of "consumed", "off"'),
-        ("atribution.fold_proof=off", "did you mean"),
+        ("attributions.fold_proof=off", "did you mean"),
         ("timers.quiet_ms=soon", "timers.quiet_ms"),
         ("timers.quiet_ms=1\nquiet_ms = 2", "timers.quiet_ms"),
     ],

@@ -157,7 +157,7 @@ def test_the_list_asks_the_questions(turnkeeper: Turnkeeper) -> None:
 
 
 def test_the_nearest_table_is_named(turnkeeper: Turnkeeper) -> None:
-    done = turnkeeper("explain-rules", "atribution")
+    done = turnkeeper("explain-rules", "attributions")
     assert done.exit_code == 2
     assert "did you mean attribution?" in done.stderr
 

@@ -53,7 +53,7 @@ def compare(*, file: Path, settings: tuple[str, ...], runtime: RuntimeName, as_j
         raise DecodeError(f"{file}:1: is a transcript scenario; expected a recording with events")
     before = as_recording(read_scenario(file, lines))
     after = as_recording(read_scenario(file, lines, changes))
-    left = _played(before, runtime, f"{_written(before.config, changes)} (as in the file)")
+    left = _played(before, runtime, f"{_written(before.config, changes)} (the file's)")
     right = _played(after, runtime, _written(after.config, changes))
     if as_json:
         print_json(_as_json(before, runtime, changes, (left, right)))
