@@ -18,7 +18,7 @@ from turnkeeper.engine.protocol import Quote
 from turnkeeper.engine.turn.state import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from turnkeeper.engine.ids import Address
 
@@ -27,40 +27,56 @@ __all__ = ["PREDICATES", "After", "audit", "violations"]
 OPEN_INPUT = frozenset({"written", "seen", "answering"})
 OVERTAKES = frozenset({"interrupted", "lost"})
 """Ends that do not wait for what is in flight."""
+SENT = frozenset({Send, Edit, Preview})
+Touched = tuple[Any, Any]
+"""An owner, and its state before."""
 
 
 class After:
     """One run, seen from behind: what it touched, what it commanded, and who else there is."""
 
-    __slots__ = ("commands", "fired", "now_ms", "owners", "touched")
+    __slots__ = ("channels", "chats", "fired", "now_ms", "owners", "sends", "terminals", "touched", "turns")
 
     def __init__(
         self, touched: Mapping[Any, Any], commands: Sequence[Command], owners: Mapping[Address, Any], now_ms: int
     ) -> None:
         self.touched = touched
         """Owner → its state before."""
-        self.commands = commands
         self.owners = owners
         self.now_ms = now_ms
         self.fired: Address | None = None
         """Whose deadline the run was."""
+        self.chats: list[Touched] = []
+        self.turns: list[Touched] = []
+        self.channels: list[Touched] = []
+        by_kind = {"chat": self.chats, "turn": self.turns, "channel": self.channels}
+        for pair in touched.items():
+            by_kind[pair[0].address.kind].append(pair)
+        self.terminals: list[TurnSettled] = []
+        self.sends: list[Send | Edit | Preview] = []
+        for command in commands:
+            kind = command.__class__
+            if kind is TurnSettled:
+                self.terminals.append(command)  # type: ignore[arg-type]
+            elif kind in SENT:
+                self.sends.append(command)  # type: ignore[arg-type]
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types
         """Return an owner's state now, or None."""
         owner = self.owners.get(address)
         return None if owner is None else owner.state
 
-    def pairs(self, kind: str) -> Iterator[tuple[Any, Any]]:
-        """Yield the touched owners of a kind with their states before."""
-        return ((owner, before) for owner, before in self.touched.items() if owner.address.kind == kind)
+    def chat(self, name: str) -> ChatState | None:
+        """Return a chat's state now; nearly always the run touched it."""
+        for owner, _ in self.chats:
+            if owner.address.chat == name:
+                return owner.state  # type: ignore[no-any-return]
+        return self.state(chat_at(name))  # type: ignore[no-any-return]
 
-    def terminals(self) -> Iterator[tuple[TurnSettled, TurnState | None, ChatState]]:
-        """Yield every terminal with its turn's state before and its chat's state now."""
-        for command in self.commands:
-            if isinstance(command, TurnSettled):
-                address = turn_at(command.chat, command.turn_id)
-                before = next((seen for owner, seen in self.touched.items() if owner.address == address), None)
-                yield command, before, self.state(chat_at(command.chat))
+    def before(self, terminal: TurnSettled) -> TurnState | None:
+        """Return the state that a turn was in before it told its terminal."""
+        key = (terminal.chat, terminal.turn_id)
+        return next((seen for owner, seen in self.turns if (owner.address.chat, owner.address.key) == key), None)
 
 
 def violations(
@@ -83,14 +99,19 @@ def violations(
     """
     after = After(touched, commands, owners, now_ms)
     after.fired = fired
-    return [name for name, holds in PREDICATES.items() if not holds(after)]
+    broken: list[str] = []
+    for needs, checks in PREDICATES.items():
+        if getattr(after, needs):
+            broken += [check.__name__ for check in checks if not check(after)]
+    return broken
 
 
 def one_terminal(after: After) -> bool:
     """A turn tells its terminal once."""
     told: set[tuple[str, str]] = set()
-    for command, before, _ in after.terminals():
+    for command in after.terminals:
         key = (command.chat, command.turn_id)
+        before = after.before(command)
         if key in told or (before is not None and before.phase == "settled"):
             return False
         told.add(key)
@@ -99,11 +120,11 @@ def one_terminal(after: After) -> bool:
 
 def terminal_waits(after: After) -> bool:
     """No terminal is told while a reply is in flight for the turn; an interrupt and a loss do not wait."""
-    for command, _, chat in after.terminals():
+    for command in after.terminals:
         if command.outcome in OVERTAKES:
             continue
-        outs = (out for _, out in chat.outbound.items())
-        for out in outs:
+        chat = after.chat(command.chat)
+        for _, out in chat.outbound.items() if chat is not None else ():
             mine = out.turn_id == command.turn_id or command.turn_id in out.consumers
             if mine and out.outcome == "in flight" and out.kind != "edit":
                 return False
@@ -112,8 +133,8 @@ def terminal_waits(after: After) -> bool:
 
 def quote_once(after: After) -> bool:
     """A bubble quotes only if its input's one quote is reserved for it; a final may repeat that of its preview."""
-    for command in after.commands:
-        if not isinstance(command, Send | Preview) or command.quote is None or command.turn_id is None:
+    for command in after.sends:
+        if isinstance(command, Edit) or command.quote is None or command.turn_id is None:
             continue
         if isinstance(command, Send) and command.replaces_preview:
             continue
@@ -128,14 +149,14 @@ def _quote_of(after: After, chat: str, turn_id: str) -> Quote | None:
     turn: TurnState | None = after.state(turn_at(chat, turn_id))
     if turn is not None and turn.phase != "settled":
         return turn.quote
-    state: ChatState | None = after.state(chat_at(chat))
+    state = after.chat(chat)
     entry = state.ledger.get(turn_id) if state is not None else None
     return None if entry is None else entry.quote
 
 
 def final_is_final(after: After) -> bool:
     """A delivered final reply is never followed by a fallback or rescue of its turn, but by policy."""
-    for command in after.commands:
+    for command in after.sends:
         if not isinstance(command, Send) or command.purpose not in {"fallback", "rescue"} or command.turn_id is None:
             continue
         turn: TurnState | None = after.state(turn_at(command.chat, command.turn_id))
@@ -148,7 +169,8 @@ def final_is_final(after: After) -> bool:
 
 def stop_text_kept(after: After) -> bool:
     """A Stop text is not lost when nothing else was delivered: with one, a turn is neither silent nor expired."""
-    for command, before, _ in after.terminals():
+    for command in after.terminals:
+        before = after.before(command)
         stop = before.stop if before is not None else None
         if before is None or stop is None or not stop.text.strip() or before.policy.speech.prose != "locus":
             continue
@@ -159,7 +181,7 @@ def stop_text_kept(after: After) -> bool:
 
 def inputs_kept(after: After) -> bool:
     """No open input is forgotten: one that leaves the ledger leaves a tombstone behind."""
-    for owner, before in after.pairs("chat"):
+    for owner, before in after.chats:
         now: ChatState = owner.state
         if before is None or now.ledger is before.ledger or len(now.ledger) > len(before.ledger):
             continue
@@ -174,8 +196,9 @@ def folds_judged(after: After) -> bool:
     """When a turn ends, every fold into it that nobody confirmed has its drop check before it."""
     return not any(
         _unjudged(entry) and entry.into == command.turn_id
-        for command, _, chat in after.terminals()
-        for entry in chat.ledger.values()
+        for command in after.terminals
+        for chat in (after.chat(command.chat),)
+        for entry in (chat.ledger.values() if chat is not None else ())
     )
 
 
@@ -184,41 +207,37 @@ def _unjudged(entry: Input) -> bool:
 
 
 def in_order(after: After) -> bool:
-    """What waits in a channel keeps its order, and only what is at its front is commanded."""
-    for owner, before in after.pairs("channel"):
+    """What waits in a channel keeps its order: what is new stands behind it."""
+    for owner, before in after.channels:
         now: ChannelState = owner.state
-        if before is None or (now.queue is before.queue and now.out is before.out):
+        if before is None or now.queue is before.queue or not before.queue:
             continue
         left = [item.delivery for item in now.queue]
         waited = [item.delivery for item in before.queue]
-        if before.out is not None and before.out.delivery in left:
-            return False
         old = [delivery for delivery in left if delivery in waited]
         if left[: len(old)] != old or old != [delivery for delivery in waited if delivery in left]:
             return False
-    return _only_the_front(after)
+    return True
 
 
-def _only_the_front(after: After) -> bool:
-    """Compare each channel's last command with what is at its front now."""
-    last: dict[str, Send | Edit] = {}
-    for command in after.commands:
-        if isinstance(command, Send | Edit):
-            last[str(command.channel)] = command
-    for owner, _ in after.pairs("channel"):
-        newest = last.get(owner.address.key)
-        if newest is None or newest.chat != owner.address.chat:
-            continue
+def front_commanded(after: After) -> bool:
+    """Only what is at a channel's front is commanded: one operation is out at a time."""
+    last: dict[tuple[str, str], Send | Edit] = {}
+    for command in after.sends:
+        if not isinstance(command, Preview):
+            last[command.chat, str(command.channel)] = command
+    for owner, _ in after.channels if last else ():
+        newest = last.get((owner.address.chat, owner.address.key))
         out = owner.state.out
-        if out is None or (out.delivery, out.attempt) != (newest.delivery, newest.attempt):
+        if newest is not None and (out is None or (out.delivery, out.attempt) != (newest.delivery, newest.attempt)):
             return False
     return True
 
 
 def counters_agree(after: After) -> bool:
     """A chat knows of each turn what the turn knows of itself; what a turn waits for is in flight."""
-    for owner, _ in after.pairs("turn"):
-        chat: ChatState | None = after.state(chat_at(owner.address.chat))
+    for owner, _ in after.turns:
+        chat = after.chat(owner.address.chat)
         entry = chat.turns.get(owner.address.key) if chat is not None else None
         turn: TurnState | None = owner.state
         if chat is None or (entry is None and turn is not None and turn.phase != "settled"):
@@ -239,11 +258,11 @@ def counters_agree(after: After) -> bool:
 
 def deliveries_agree(after: After) -> bool:
     """What is at a channel's front, and what came last behind it, is in flight for its chat."""
-    for owner, before in after.pairs("channel"):
+    for owner, before in after.channels:
         now: ChannelState = owner.state
         if now is before:
             continue
-        chat: ChatState | None = after.state(chat_at(owner.address.chat))
+        chat = after.chat(owner.address.chat)
         for item in (now.out, now.queue[-1] if now.queue else None):
             out = chat.outbound.get(item.delivery) if chat is not None and item is not None else None
             if item is not None and (out is None or out.outcome != "in flight"):
@@ -259,22 +278,15 @@ def deadlines_pass(after: After) -> bool:
     return owner.state is not after.touched.get(owner)
 
 
-PREDICATES: dict[str, Callable[[After], bool]] = {
-    check.__name__: check
-    for check in (
-        one_terminal,
-        terminal_waits,
-        quote_once,
-        final_is_final,
-        stop_text_kept,
-        inputs_kept,
-        folds_judged,
-        in_order,
-        counters_agree,
-        deliveries_agree,
-        deadlines_pass,
-    )
+PREDICATES: dict[str, tuple[Callable[[After], bool], ...]] = {
+    "terminals": (one_terminal, terminal_waits, stop_text_kept, folds_judged),
+    "sends": (quote_once, final_is_final, front_commanded),
+    "chats": (inputs_kept,),
+    "turns": (counters_agree,),
+    "channels": (in_order, deliveries_agree),
+    "fired": (deadlines_pass,),
 }
+"""By what a run must hold for them to say anything."""
 
 
 def audit(owners: Mapping[Address, Any]) -> list[str]:
