@@ -71,7 +71,7 @@ def write(draft: ChatDraft, entry: Input) -> None:
         draft.set(tombstones=draft.state.tombstones.drop(entry.turn_id))
     draft.set(ledger={**rest, entry.turn_id: entry})
     while len(draft.state.ledger) > draft.at.policy.limits.ledger:
-        leaving = _next_to_leave(draft.state)
+        leaving = _next_to_leave(draft.state, entry.turn_id)
         if leaving is None:
             return
         _evict(draft, leaving)
@@ -262,9 +262,9 @@ LEAVING: tuple[tuple[str, ...], ...] = (
 """The order in which inputs leave a full ledger; in one state the oldest first."""
 
 
-def _next_to_leave(state: ChatState) -> Input | None:
-    """Choose what leaves: never a live primary, never one that is being answered."""
-    live = {key for key, turn in state.turns.items() if turn.status != "settled"}
+def _next_to_leave(state: ChatState, entered: str) -> Input | None:
+    """Choose what leaves: never a live primary, never one that is being answered, never the one that just came."""
+    live = {entered, *(key for key, turn in state.turns.items() if turn.status != "settled")}
     for states in LEAVING:
         for entry in state.ledger.values():
             if entry.state in states and entry.turn_id not in live:

@@ -23,8 +23,9 @@ def clocks(state: TurnState) -> list[tuple[int, EndCause]]:
     stop = state.stop
     if stop is not None and stop.attributed and not stop.worked:
         ends.append((stop.at_ms + timers.stop_grace_ms, "stop"))
-    if _quiet_is_armed(state):
-        ends.append((state.quiet_from_ms + timers.quiet_ms, "quiet"))
+    quiet_from_ms = _quiet_from_ms(state)
+    if quiet_from_ms is not None:
+        ends.append((quiet_from_ms + timers.quiet_ms, "quiet"))
     ends.append((state.active_ms + timers.turn_idle_ms, "idle"))
     ends.append((state.opened_ms + state.paused_ms + timers.turn_max_ms, "hard"))
     if state.ending is not None:
@@ -39,18 +40,21 @@ def end_due(state: TurnState, now_ms: int) -> EndCause | None:
     return min(due, key=RANK.__getitem__, default=None)
 
 
-def _quiet_is_armed(state: TurnState) -> bool:
-    """Silence ends a turn that has its answer, or that has nothing more to come."""
+def _quiet_from_ms(state: TurnState) -> int | None:
+    """Say since when silence counts: for a turn that has its answer, or that has nothing more to come.
+
+    What only a Stop arms counts from that Stop: an agent that worked in silence before it keeps its grace.
+    """
     if any(not reply.flight.interim for reply in state.replies):
-        return True
+        return state.quiet_from_ms
     if state.policy.finalize.without_stop:
-        return False
+        return None
+    if state.kept is not None or (state.seen and bool(state.consumed)):
+        return state.quiet_from_ms
     stop = state.stop
-    return (
-        state.kept is not None
-        or (state.seen and bool(state.consumed))
-        or (stop is not None and stop.attributed and not stop.worked)
-    )
+    if stop is not None and stop.attributed and not stop.worked:
+        return max(state.quiet_from_ms, stop.at_ms)
+    return None
 
 
 def has_something_to_resolve(state: TurnState) -> bool:
