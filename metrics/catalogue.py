@@ -38,7 +38,7 @@ UNLISTED = "unlisted"
 """The label of an invariant or error that no list names."""
 BAD_COUNT = "closed_labels"
 """A step counted a metric, or a label value, that this file does not have."""
-INVARIANTS = (*PREDICATES, BAD_COUNT, UNLISTED)
+INVARIANTS = (*(check.__name__ for checks in PREDICATES.values() for check in checks), BAD_COUNT, UNLISTED)
 ERRORS = (
     "AssertionError",
     "AttributeError",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from prometheus_client import CollectorRegistry
@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from turnkeeper.engine import signals
 from turnkeeper.engine.commands import TurnSettled
 from turnkeeper.engine.errors import ConfigError, InvariantViolated
-from turnkeeper.engine.events import EventBase, Settled, TurnOpened
+from turnkeeper.engine.events import Settled, TurnOpened
 from turnkeeper.metrics import catalogue
 from turnkeeper.metrics.series import Bucketed, Counted, Gauged, SeriesCollector, Since
 
@@ -41,6 +41,7 @@ TURN_BOUNDS_MS = (1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
 WAIT_BOUNDS_MS = (100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 600_000)
 TIMED = frozenset({"reply", "edit", "fallback", "rescue", "report"})
 """Forms of deliveries that always end; a snapshot or a mark may end without anyone being told."""
+EVENT_KEYS = {kind: (name,) for kind, name in catalogue.EVENT_TYPES.items()}
 NOT_OPENED = frozenset({"open_turns", "chats"})
 
 _made: WeakKeyDictionary[CollectorRegistry, Instruments] = WeakKeyDictionary()
@@ -73,6 +74,16 @@ class Instruments:
         self._wait = Bucketed(catalogue.FINALIZATION_WAIT_SECONDS, WAIT_BOUNDS_MS, MS)
         self._handed: Since[str] = Since(SINCE_MAX)
         self._opened: Since[tuple[str, str]] = Since(SINCE_MAX)
+        self._counts = {name: counter.values for name, counter in self._counters.items()}
+        self._events = self._counts["events"]
+        self._open_turns = self._gauges["open_turns"].values
+        self._gauges["deliveries_in_flight"].readers[()] = self._handed.__len__
+        self._heard: dict[type, Callable[[Any], None]] = {
+            signals.LimitReached: self._limit_reached,
+            signals.FinalizationWaited: self._waited,
+            signals.DeliveryUnknown: self._unknown,
+            signals.Recovered: self._recovered,
+        }
         histograms = (self._event, self._delivery, self._turn, self._wait)
         try:
             registry.register(
@@ -114,30 +125,50 @@ class Instruments:
             InvariantViolated: `strict`, and the run counted what the catalogue does not have.
 
         """
-        body = record.body
+        body, event = record.body, record.body.event
         with self._lock:
-            if body.event is not None:
-                self._counters["events"].values[(catalogue.EVENT_TYPES[type(body.event)],)] += 1
+            if event is not None:
+                self._events[EVENT_KEYS[event.__class__]] += 1
             if spent_ns is not None:
                 self._event.add(spent_ns)
-            for count in run.counts:
-                self._add(count.metric, count.labels)
-            for signal in run.signals:
-                self._hear(signal)
-            for name in run.violated:
-                self._violated(name)
-            self._begin(body, run, record.at_ms)
-            self._end(body, run, record.at_ms)
+            self._count(run)
+            self._clock(body, run, record.at_ms)
+
+    def _count(self, run: Run) -> None:
+        for count in run.counts:
+            self._add(count.metric, count.labels)
+        for signal in run.signals:
+            hear = self._heard.get(signal.__class__)
+            if hear is not None:
+                hear(signal)
+        for name in run.violated:
+            self._violated(name)
+
+    def _clock(self, body: Body, run: Run, at_ms: int) -> None:
+        event = body.event
+        if event is None:
+            self._hand_over(body, run, at_ms)
+        elif isinstance(event, TurnOpened):
+            self._open(event, run, at_ms)
+        elif isinstance(event, Settled) and run.error is None:
+            _take(self._delivery, self._handed.end(event.delivery, at_ms))
+        for command in run.commands:
+            if isinstance(command, TurnSettled):
+                _take(self._turn, self._opened.end((command.chat, command.turn_id), at_ms))
+                self._open_turns[()] = max(0, self._open_turns[()] - 1)
 
     def _add(self, metric: str, labels: tuple[str, ...]) -> None:
-        counter = self._counters.get(metric)
-        if counter is not None and labels in counter.values:
-            counter.values[labels] += 1
-        elif metric == "set_aside":
-            # What a step may raise is open; the label is not.
-            self._counters[metric].values[(catalogue.UNLISTED,)] += 1
+        try:
+            self._counts[metric][labels] += 1
+        except KeyError:
+            self._add_unknown(metric, labels)
+
+    def _add_unknown(self, metric: str, labels: tuple[str, ...]) -> None:
+        """Count what no list has; what a step may raise is open, the label is not."""
+        if metric == "set_aside":
+            self._counts[metric][(catalogue.UNLISTED,)] += 1
         else:
-            self._violated(catalogue.BAD_COUNT, _fault(counter, metric, labels, self._counters))
+            self._violated(catalogue.BAD_COUNT, _fault(metric, labels, self._counters))
 
     def _violated(self, name: str, why: str = "") -> None:
         listed = name in catalogue.INVARIANTS
@@ -145,44 +176,36 @@ class Instruments:
             raise InvariantViolated(
                 why or f"invariant {name!r} is not listed; expected one of {', '.join(catalogue.INVARIANTS)}"
             )
-        self._counters["invariant_violations"].values[(name if listed else catalogue.UNLISTED,)] += 1
+        self._counts["invariant_violations"][(name if listed else catalogue.UNLISTED,)] += 1
 
-    def _hear(self, signal: signals.Signal) -> None:
-        """Count what only a signal says."""
-        if isinstance(signal, signals.LimitReached):
-            self._add("limit_reached", (signal.limit,))
-        elif isinstance(signal, signals.FinalizationWaited):
-            self._wait.add(signal.waited_ms)
-        elif isinstance(signal, signals.DeliveryUnknown):
-            self._handed.end(signal.delivery, 0)
-        elif isinstance(signal, signals.Recovered):
-            self._set("open_turns", signal.open_turns, ())
+    def _limit_reached(self, signal: signals.LimitReached) -> None:
+        self._add("limit_reached", (signal.limit,))
 
-    def _begin(self, body: Body, run: Run, at_ms: int) -> None:
-        """Start the clocks of a turn that opened and of an attempt that goes to the host."""
-        event, handed = body.event, body.handed
-        if isinstance(event, TurnOpened):
-            if run.error is None and not any(map(_refuses, run.signals)):
-                self._opened.begin((event.chat, event.turn_id), at_ms)
-                self._gauges["open_turns"].values[()] += 1
-        elif handed is not None:
+    def _waited(self, signal: signals.FinalizationWaited) -> None:
+        self._wait.add(signal.waited_ms)
+
+    def _unknown(self, signal: signals.DeliveryUnknown) -> None:
+        """Nobody settles it: it is in flight no longer, and not timed."""
+        self._handed.end(signal.delivery, 0)
+
+    def _recovered(self, signal: signals.Recovered) -> None:
+        self._set("open_turns", signal.open_turns, ())
+
+    def _hand_over(self, body: Body, run: Run, at_ms: int) -> None:
+        """Start the clock of an attempt that goes to the host; after a restart no clock runs."""
+        handed = body.handed
+        if handed is not None:
             if run.go and handed.delivery.partition(":")[0] in TIMED:
                 self._handed.begin(handed.delivery, at_ms)
         elif body.recovered is not None:
             self._handed.clear()
             self._opened.clear()
 
-    def _end(self, body: Body, run: Run, at_ms: int) -> None:
-        """Stop the clocks of what settled."""
-        event: EventBase | None = body.event
-        if isinstance(event, Settled) and run.error is None:
-            _take(self._delivery, self._handed.end(event.delivery, at_ms))
-        for command in run.commands:
-            if isinstance(command, TurnSettled):
-                _take(self._turn, self._opened.end((command.chat, command.turn_id), at_ms))
-                open_turns = self._gauges["open_turns"].values
-                open_turns[()] = max(0, open_turns[()] - 1)
-        self._gauges["deliveries_in_flight"].values[()] = len(self._handed)
+    def _open(self, event: TurnOpened, run: Run, at_ms: int) -> None:
+        """Start the clock of a turn that opened; not every `turn_opened` opens one."""
+        if run.error is None and not any(map(_refuses, run.signals)):
+            self._opened.begin((event.chat, event.turn_id), at_ms)
+            self._open_turns[()] += 1
 
     # ------------------------------------------------------------ what no run says
 
@@ -200,7 +223,7 @@ class Instruments:
         """Count what a prompt view kept and dropped: `view.report` of `turnkeeper.engine.transcript`."""
         with self._lock:
             self._add("prompts", (report.result,))
-            messages = self._counters["prompt_messages"].values
+            messages = self._counts["prompt_messages"]
             for reason, count in report.counts.items():
                 messages[(reason,)] += count
 
@@ -246,8 +269,9 @@ def _refuses(signal: signals.Signal) -> bool:
     return isinstance(signal, signals.DuplicateTurn)
 
 
-def _fault(counter: Counted | None, metric: str, labels: tuple[str, ...], known: dict[str, Counted]) -> str:
+def _fault(metric: str, labels: tuple[str, ...], known: dict[str, Counted]) -> str:
     """Say which count is a bug, and what is allowed."""
+    counter = known.get(metric)
     if counter is None:
         return f"count {metric}{labels} names no metric; known: {', '.join(known)}"
     return f"count {metric}{labels}: {counter.fault(labels)}"

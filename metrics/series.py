@@ -109,9 +109,9 @@ class Bucketed:
 
     def add(self, value: int) -> None:
         """Count one duration in the unit; one below zero (a clock set back) counts as zero."""
-        value = max(0, value)
         self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
+        if value > 0:
+            self.total += value
 
     def metric(self) -> Metric:
         """Return the family as the exporter writes it: cumulative buckets, in seconds."""
