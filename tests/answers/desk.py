@@ -71,10 +71,14 @@ class Desk:
 
     def crash(self) -> Desk:
         before = encode(self.state)
-        self.runtime.crash()
-        self.runtime.start(self.config, reconciles=False)
+        self.restart()
         assert encode(self.state) == before, "a restart changed what the chat knows"
         return self
+
+    def restart(self) -> None:
+        self.runtime.crash()
+        self.runtime.start(self.config, reconciles=False)
+        assert not self.runtime.replayed.differs, "a replay led to other commands"
 
     @property
     def state(self) -> ChatState:

@@ -61,7 +61,9 @@ SERVERS = st.one_of(st.none(), st.text(alphabet="a:%?", max_size=4))
 
 
 @QUICK
-@given(SERVERS, st.text(alphabet="a:%?", min_size=1, max_size=4), SERVERS, st.text(alphabet="a:%?", min_size=1, max_size=4))
+@given(
+    SERVERS, st.text(alphabet="a:%?", min_size=1, max_size=4), SERVERS, st.text(alphabet="a:%?", min_size=1, max_size=4)
+)
 def test_a_parked_key_never_collides(server: str | None, event_id: str, other: str | None, event: str) -> None:
     assert (event_key(server, event_id) == event_key(other, event)) == ((server, event_id) == (other, event))
 
@@ -95,8 +97,19 @@ STEPS = st.one_of(
     step("turn_opened", turn_id=TURNS, source=st.sampled_from(["primary", "primary", "system", "subagent"])),
     step("turn_opened", turn_id=TURNS, channel=CHANNELS, message=st.sampled_from([1, 2])),
     step("turn_continued", turn_id=TURNS, cause=st.just("budget")),
-    step("input_folded", turn_id=st.just("F"), source=st.just("autosteer"), channel=CHANNELS, message=st.sampled_from([1, 2])),
-    step("speech_moved", turn_id=TURNS, channel=st.sampled_from(["dc/C3", "?/C1"]), cause=st.sampled_from(["re_pin", "channel_open"])),
+    step(
+        "input_folded",
+        turn_id=st.just("F"),
+        source=st.just("autosteer"),
+        channel=CHANNELS,
+        message=st.sampled_from([1, 2]),
+    ),
+    step(
+        "speech_moved",
+        turn_id=TURNS,
+        channel=st.sampled_from(["dc/C3", "?/C1"]),
+        cause=st.sampled_from(["re_pin", "channel_open"]),
+    ),
     step("refused", turn_id=TURNS),
     step("failed", turn_id=TURNS, error=st.just("invalid_request"), status=st.sampled_from([400, 500])),
     step("stopped", turn_id=TURNS, text=st.sampled_from(["", "x"])),
@@ -162,14 +175,15 @@ class Witness:
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CONFIGS, st.lists(STEPS, max_size=25))
-def test_pair_anchor_and_mark_hold_whatever_happens(config: dict[str, Any], steps: list[tuple[str, dict[str, Any]]]) -> None:
+def test_pair_anchor_and_mark_hold_whatever_happens(
+    config: dict[str, Any], steps: list[tuple[str, dict[str, Any]]]
+) -> None:
     desk, witness = Desk(config), Witness()
     for kind, given_fields in steps:
         if kind == "advance":
             desk.advance(3000)
         elif kind == "crash":
-            desk.runtime.crash()
-            desk.runtime.start(desk.config, reconciles=False)
+            desk.restart()
         else:
             desk.post(kind, **{name: value for name, value in given_fields.items() if value is not None})
         witness.look(desk, kind)

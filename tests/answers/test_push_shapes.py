@@ -65,9 +65,11 @@ def test_a_batch_names_no_message(pushes: list[dict[str, Any]], channel: str | N
     assert (wake.reason, wake.addressed) == ("batch", addressed)
 
 
-@pytest.mark.parametrize("raw", [{"origin": []}, {"origin": {"messageId": True}}, {"kind": "shout"}, {"mode": "later"}, 7])
+@pytest.mark.parametrize(
+    "raw", [{"origin": []}, {"origin": {"messageId": True}}, {"kind": "shout"}, {"mode": "later"}, 7]
+)
 def test_a_push_that_cannot_be_read_is_told(raw: Any) -> None:
-    with pytest.raises(DecodeError, match="^push: "):
+    with pytest.raises(DecodeError, match=r"^push: "):
         events_of(raw, server="dc", chat="c1")
 
 

@@ -73,7 +73,12 @@ def test_nothing_left_of_a_turn_without_a_message_marks_nothing() -> None:
 
 
 def test_nothing_left_ends_an_unstick_with_mark_and_report() -> None:
-    desk = Desk().post("inbound", channel="dc/C1", message="m1").post("turn_opened", turn_id="T0").post("refused", turn_id="T0")
+    desk = (
+        Desk()
+        .post("inbound", channel="dc/C1", message="m1")
+        .post("turn_opened", turn_id="T0")
+        .post("refused", turn_id="T0")
+    )
     desk.post("unstick", report_to="dc/C9").post("turn_opened", turn_id="T1").post("refused", turn_id="T1")
     desk.post("rewound", turn_id="T1", removed=0)
     assert [mark.message for mark in desk.done(React)] == ["m1", "m1"]
@@ -117,7 +122,9 @@ def test_a_report_goes_to_the_one_channel_of_a_bare_id() -> None:
 def test_rewinds_that_are_never_answered_are_bounded() -> None:
     desk = Desk({"refusal": {"auto_rewind": True, "max_rewinds": 10}, "limits": {"open_turns": 2}})
     for number in range(4):
-        desk.post("turn_opened", turn_id=f"T{number}", channel="dc/C1", message="m").post("refused", turn_id=f"T{number}")
+        desk.post("turn_opened", turn_id=f"T{number}", channel="dc/C1", message="m").post(
+            "refused", turn_id=f"T{number}"
+        )
     assert [shed.turn_id for shed in desk.state.shed] == ["T2", "T3"]
     assert [signal.limit for signal in desk.signals if isinstance(signal, LimitReached)] == ["open_turns"] * 2
 
@@ -139,6 +146,8 @@ def test_a_restart_on_either_side_of_the_hosts_answer(removed: int) -> None:
 
 def test_a_restart_between_the_rounds_of_an_unstick() -> None:
     desk = Desk().post("unstick", max_rewinds=1, report_to="dc/C9").crash()
-    desk.post("turn_opened", turn_id="T1").post("refused", turn_id="T1").crash().post("rewound", turn_id="T1", removed=1).crash()
+    desk.post("turn_opened", turn_id="T1").post("refused", turn_id="T1").crash().post(
+        "rewound", turn_id="T1", removed=1
+    ).crash()
     desk.post("turn_opened", turn_id="T2").post("refused", turn_id="T2").crash()
     assert [send.text for send in desk.done(Send)] == ["[unstick] gave up, 1 of 1 rewinds used"]

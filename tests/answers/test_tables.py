@@ -114,7 +114,9 @@ ELSEWHERE = {
 """The simulated host of a scenario always finds something to remove, at once: test_rewound decides these."""
 
 
-@pytest.mark.parametrize(("table", "facts", "row", "verdict"), DECIDED, ids=[f"{d[0].name}-{d[2]}-{i}" for i, d in enumerate(DECIDED)])
+@pytest.mark.parametrize(
+    ("table", "facts", "row", "verdict"), DECIDED, ids=[f"{d[0].name}-{d[2]}-{i}" for i, d in enumerate(DECIDED)]
+)
 def test_a_row_decides(table: DecisionTable[Any], facts: msgspec.Struct, row: str, verdict: str) -> None:
     decision = table.decide(facts)
     assert (decision.row, decision.verdict.name) == (row, verdict)
@@ -137,18 +139,11 @@ def test_a_scenario_decides_by_it(table: str, row: str) -> None:
     assert ((table, row) in decided_in_scenarios()) is ((table, row) not in ELSEWHERE)
 
 
-FILES = sorted([*SCENARIOS.glob("r-b*.jsonl"), *SCENARIOS.glob("b*.jsonl")])
-
-
-@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
-def test_scenario(file: Path) -> None:
-    result = run_scenario(read_scenario(file), probe=RegistryProbe())
-    assert result.passed, f"{file.name}: {result.mismatch}"
-
-
 def every(facts: type[msgspec.Struct]) -> list[Any]:
     hints = get_type_hints(facts)
-    domains = [(False, True) if h is bool else get_args(h) or tuple(h) for h in (hints[f] for f in facts.__struct_fields__)]
+    domains = [
+        (False, True) if h is bool else get_args(h) or tuple(h) for h in (hints[f] for f in facts.__struct_fields__)
+    ]
     return [facts(*values) for values in product(*domains)]
 
 
