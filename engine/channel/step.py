@@ -121,11 +121,13 @@ def _known(state: ChannelState, told: Settlement) -> Known:
     receipt = state.receipts.get(told.delivery)
     doubted = state.unknown.get(told.delivery)
     last = doubted.attempt if doubted is not None else receipt.attempt if receipt is not None else 0
-    if not last or (told.attempt is not None and told.attempt > last):
+    attempt = last if told.attempt is None else told.attempt
+    if not last or attempt > last:
         return Known.NEVER
-    if doubted is not None or receipt is None:
-        return Known.UNKNOWN
-    return {"sent": Known.SENT, "failed": Known.FAILED}.get(receipt.outcome, Known.UNKNOWN)
+    if receipt is not None and doubted is None and receipt.outcome != "unknown":
+        return Known.SENT if receipt.outcome == "sent" else Known.FAILED
+    # That an earlier attempt failed says nothing about the one in doubt.
+    return Known.UNKNOWN if attempt == last or told.outcome == "sent" else Known.EARLIER
 
 
 def _correct(draft: ChannelDraft, told: Settlement) -> None:

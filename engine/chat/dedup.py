@@ -105,21 +105,27 @@ def _tick(state: ChatState, turn_id: str) -> int:
 
 def _prior(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], *, late: bool) -> tuple[Prior, str]:
     """Find the same content: of the owner, or of the end of a turn that a late reply echoes or consumes."""
-    state = draft.state
     window_ms = draft.at.policy.dedup.window_ms
-    for key in keys:
-        delivery = state.contents.get(key)
-        known = state.outbound.get(delivery) if delivery is not None else None
-        if delivery is not None and known is not None and known.outcome != "failed":
-            return _standing(known, recent=draft.at.now_ms - known.ended_ms < window_ms), delivery
-    if late and call.tool == "reply":
-        for turn_id in _ended(state, call.named):
-            delivery = state.contents.get(spoken_key(turn_id, call.text, call.files))
-            known = state.outbound.get(delivery) if delivery is not None else None
-            if delivery is not None and known is not None and known.outcome != "failed":
-                spoken = Prior.SPOKEN if known.outcome == "sent" else _standing(known, recent=True)
-                return spoken, delivery
-    return Prior.NONE, ""
+    prior = Prior.NONE
+    delivery = ""
+    for said in keys:
+        key, known = _remembered(draft.state, said)
+        if known is not None:
+            prior, delivery = _standing(known, recent=draft.at.now_ms - known.ended_ms < window_ms), key
+            break
+    if late and call.tool == "reply" and prior in {Prior.NONE, Prior.OLD}:
+        for turn_id in _ended(draft.state, call.named):
+            key, known = _remembered(draft.state, spoken_key(turn_id, call.text, call.files))
+            if known is not None:
+                return Prior.SPOKEN if known.outcome == "sent" else _standing(known, recent=True), key
+    return prior, delivery
+
+
+def _remembered(state: ChatState, content: str) -> tuple[str, Outbound | None]:
+    """Return the delivery that said this, unless it failed."""
+    delivery = state.contents.get(content)
+    known = state.outbound.get(delivery) if delivery is not None else None
+    return delivery or "", None if known is None or known.outcome == "failed" else known
 
 
 def _ended(state: ChatState, ids: Iterable[str]) -> list[str]:

@@ -12,6 +12,7 @@ from random import Random
 
 import msgspec
 
+from turnkeeper.engine.lab.rules import RULES
 from turnkeeper.engine.lab.simulation import faults
 from turnkeeper.engine.lab.simulation.agent import agent_moves
 from turnkeeper.engine.lab.simulation.platform import Quirks
@@ -21,10 +22,11 @@ from turnkeeper.engine.lab.simulation.shrinking import shrink
 from turnkeeper.engine.lab.simulation.users import again, open_turn, users_move
 from turnkeeper.engine.lab.simulation.world import Chat, World
 
-__all__ = ["Simulated", "play", "shrunk", "simulate"]
+__all__ = ["Simulated", "finish", "kind_of", "play", "rows_of_rules", "shrunk", "simulate_seed"]
 
 STEPS = 45
 """Steps of a run, at most; then everything ends."""
+OWNERS = ("turnkeeper.engine.chat.", "turnkeeper.engine.turn.", "turnkeeper.engine.channel.")
 LONG_MS = 95_000_000
 """More than a question, a turn and a queue may last."""
 
@@ -41,7 +43,13 @@ class Simulated(msgspec.Struct):
     steps: int = 0
 
 
-def simulate(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> Simulated:
+def rows_of_rules() -> set[tuple[str, str]]:
+    """List (table, row) of every rule of chat, turn and channel: what seeds together must reach."""
+    tables = [rule.table for rule in RULES if rule.table.facts.__module__.startswith(OWNERS)]
+    return {(table.name, row.name) for table in tables for row in table.rows}
+
+
+def simulate_seed(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> Simulated:
     """Run one seed; a breach ends it."""
     rng = Random(seed)
     world = World(rng, None, 1)  # type: ignore[arg-type]  # the settings come before there is anything to play on

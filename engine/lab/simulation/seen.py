@@ -139,7 +139,8 @@ class InputSeen:
         self.event = event
         self.written = at
         self.told: list[str] = []
-        self.redelivered = 0
+        self.redelivered: set[str] = set()
+        """The commands that asked to hand it over again; one may come again under its own id."""
 
 
 class Seen:
@@ -250,7 +251,7 @@ class Seen:
             if call is not None:
                 call.acks.append(command)
         elif isinstance(command, Redeliver) and command.turn_id in self.inputs:
-            self.inputs[command.turn_id].redelivered += 1
+            self.inputs[command.turn_id].redelivered.add(command.id)
 
     def crashed(self, at_ms: int) -> None:
         """The process is gone: what was out is out no more, and nobody waits for an answer."""
