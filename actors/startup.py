@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 from turnkeeper.actors.release import DeadLetter
 from turnkeeper.actors.sequencer import Entry
 from turnkeeper.actors.snapshots import begin_from
-from turnkeeper.engine.channel.state import ChannelState
 from turnkeeper.engine.commands import Ack, Reconcile
 from turnkeeper.engine.journal import Body, Journal, RecoveredBody, decode_frame
-from turnkeeper.engine.recovery import Replayed, replay
-from turnkeeper.engine.signals import Recovered
-from turnkeeper.engine.turn.state import TurnState
+from turnkeeper.engine.recovery import found_by, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from turnkeeper.actors.owners import Roster
     from turnkeeper.actors.shard import Shard
     from turnkeeper.actors.waiting import Admission
-    from turnkeeper.engine.cell import Cell
     from turnkeeper.engine.config import Policy
 
 __all__ = ["recover"]
@@ -56,7 +52,7 @@ def recover(shard: Shard, roster: Roster, journal: Journal, policy: Policy, star
     # A reconcile is made anew by the channel that waits for it; an ack's caller is gone.
     pending = tuple(shard.cell.pending.values())
     recovered.again = tuple(command for command in pending if not isinstance(command, Reconcile | Ack))
-    recovered.signals = (_told(shard.cell, found, down_ms), *found.differs)
+    recovered.signals = (found_by(shard.cell, found, down_ms), *found.differs)
     shard.run([configured, recovered])
     for command in pending:
         if isinstance(command, Reconcile):
@@ -73,14 +69,3 @@ def _with_dead_letters(shard: Shard, frames: Iterable[bytes]) -> Iterator[bytes]
                     chat = event.chat if event is not None else ""
                     shard.desk.dead_letters.append(DeadLetter(record.seq, record.at_ms, chat, event, ""))
         yield frame
-
-
-def _told(cell: Cell, found: Replayed, down_ms: int) -> Recovered:
-    states = [owner.state for owner in cell.owners.values()]
-    return Recovered(
-        events=found.events,
-        chats=cell.chats,
-        open_turns=sum(isinstance(state, TurnState) and state.phase != "settled" for state in states),
-        unknown=sum(len(state.unknown) for state in states if isinstance(state, ChannelState)),
-        down_ms=down_ms,
-    )

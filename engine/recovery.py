@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnkeeper.engine import codec
+from turnkeeper.engine.channel.state import ChannelState
 from turnkeeper.engine.events import Settled
 from turnkeeper.engine.journal import RULES, Body, Record, decode_frame
-from turnkeeper.engine.signals import DigestDiffers
+from turnkeeper.engine.signals import DigestDiffers, Recovered
+from turnkeeper.engine.turn.state import TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from turnkeeper.engine.commands import Reconcile
     from turnkeeper.engine.ports import Reconciliation
 
-__all__ = ["Replayed", "answer_to", "record_of", "replay"]
+__all__ = ["Replayed", "answer_to", "found_by", "record_of", "replay"]
 
 
 class Replayed(msgspec.Struct):
@@ -72,6 +74,18 @@ def _chat(body: Body) -> str:
     if body.event is not None:
         return body.event.chat
     return body.due.chat if body.due is not None else ""
+
+
+def found_by(cell: Cell, replayed: Replayed, down_ms: int) -> Recovered:
+    """Return the report of a restart, before its owners were told."""
+    states = [owner.state for owner in cell.owners.values()]
+    return Recovered(
+        events=replayed.events,
+        chats=cell.chats,
+        open_turns=sum(isinstance(state, TurnState) and state.phase != "settled" for state in states),
+        unknown=sum(len(state.unknown) for state in states if isinstance(state, ChannelState)),
+        down_ms=down_ms,
+    )
 
 
 def answer_to(asked: Reconcile, answer: Reconciliation) -> Settled:

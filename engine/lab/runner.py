@@ -68,6 +68,8 @@ class ScenarioRunner:
         self._probe = probe
         self.line = 0
         """The line of the step that runs or ran last."""
+        self._config = scenario.config
+        """What a host's file says now: a restart after a reload reads the same."""
         self._chats: dict[str, None] = {}
         self._broken: list[InvariantViolated] = []
         self.runtime = maker(self.clock, self.platform, self._observe)
@@ -98,7 +100,7 @@ class ScenarioRunner:
 
         """
         mismatch = None
-        self.runtime.start(self.scenario.config, reconciles=False)
+        self.runtime.start(self._config, reconciles=False)
         try:
             for step in self.scenario.steps:
                 self.line = step.line
@@ -181,11 +183,12 @@ class ScenarioRunner:
         self.runtime.crash()
         self.clock.advance_to(self.clock.now_ms() + raw.get("down_ms", 0))
         self.platform.reconciliation = raw.get("reconcile", {})
-        self.runtime.start(self.scenario.config, reconciles="reconcile" in raw)
+        self.runtime.start(self._config, reconciles="reconcile" in raw)
         self._settle_all()
 
     def _reload(self, step: Step) -> None:
         if step.config is not None:
+            self._config = step.config
             self.runtime.reload(step.config)
 
 

@@ -15,8 +15,7 @@ from turnkeeper.engine.cell import Cell, Run
 from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Reconcile, Send
 from turnkeeper.engine.config import Config, as_policy
 from turnkeeper.engine.journal import Body, DoneBody, HandedBody, MemoryJournal, Record, RecoveredBody, encode_frame
-from turnkeeper.engine.recovery import Replayed, answer_to, record_of, replay
-from turnkeeper.engine.signals import Recovered
+from turnkeeper.engine.recovery import Replayed, answer_to, found_by, record_of, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from turnkeeper.engine.events import Event
     from turnkeeper.engine.lab.clock import VirtualClock
     from turnkeeper.engine.lab.platform import Platform
+    from turnkeeper.engine.signals import Signal
 
 __all__ = ["CellRuntime", "Observer", "Runtime", "RuntimeMaker"]
 
@@ -111,19 +111,19 @@ class CellRuntime:
         self.cell = Cell(paranoid=self._paranoid)
         self.replayed = replay(self.cell, self.journal.load())
         self._seq = self.replayed.seq
-        waiting = tuple(self.cell.pending.values())
+        pending = tuple(self.cell.pending.values())
         self._run(Body(configured=as_policy(config, reconciles=reconciles)))
         if self.replayed.records:
             down_ms = max(0, self._clock.now_ms() - self.replayed.at_ms)
-            self._released.extend(waiting)
-            self._run(Body(recovered=RecoveredBody(down_ms)), self._found(down_ms))
+            # A reconcile is made anew by the channel that waits for it; an ack's caller is gone.
+            self._released.extend(command for command in pending if not isinstance(command, Reconcile | Ack))
+            found = found_by(self.cell, self.replayed, down_ms)
+            self._run(Body(recovered=RecoveredBody(down_ms)), found, *self.replayed.differs)
+            for command in pending:
+                if isinstance(command, Reconcile):
+                    self._run(Body(done=DoneBody(command.id)))
         self._release()
         self.quiesce()
-
-    def _found(self, down_ms: int) -> Recovered:
-        chats = {owner.address.chat for owner in self.cell.owners.values()}
-        turns = sum(owner.address.kind == "turn" for owner in self.cell.owners.values())
-        return Recovered(events=self.replayed.events, chats=len(chats), open_turns=turns, unknown=0, down_ms=down_ms)
 
     def post(self, event: Event) -> None:
         """Run the event, hand over what it commands, then fire what is due now."""
@@ -137,7 +137,7 @@ class CellRuntime:
             self._run(body)
             self._release()
 
-    def _run(self, body: Body, *also: Recovered) -> Run:
+    def _run(self, body: Body, *also: Signal) -> Run:
         self._seq += 1
         now_ms = self._clock.now_ms()
         run = self.cell.apply(body, now_ms, self._seq)

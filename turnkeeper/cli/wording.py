@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnkeeper.cli.screen import quoted
-from turnkeeper.engine.events import InputFolded, InputSeen, Preview, Reply, Settled, Stopped, TurnOpened
+from turnkeeper.engine.events import Event, InputFolded, InputSeen, Preview, Reply, Settled, Stopped, TurnOpened
 from turnkeeper.engine.ids import ChannelRef, MessageId
 from turnkeeper.engine.journal import Body
 from turnkeeper.engine.lab.trace import Moment
@@ -13,7 +13,14 @@ __all__ = ["headline"]
 
 def headline(body: Body, moment: Moment) -> str:
     """Say what came in; what has no words of its own is written with its fields."""
-    match body.event:
+    if body.due is not None:
+        kind, _, key = body.due.owner.partition(":")
+        return f"due: a deadline of {kind} {key or body.due.chat}"
+    return moment.title if body.event is None else _said(body.event) or moment.title
+
+
+def _said(event: Event) -> str:
+    match event:
         case TurnOpened(turn_id=turn, channel=channel, message=message):
             return f"turn_opened: turn {turn} begins{_about(', for', message, channel)}"
         case InputFolded(turn_id=turn, source=source, into=into, channel=channel, message=message):
@@ -30,7 +37,7 @@ def headline(body: Body, moment: Moment) -> str:
         case Settled() as settled:
             return _settled(settled)
         case _:
-            return moment.title
+            return ""
 
 
 def _about(word: str, message: MessageId | None, channel: ChannelRef | None) -> str:

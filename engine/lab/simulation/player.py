@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from turnkeeper.engine.cell import Run
     from turnkeeper.engine.commands import Command
     from turnkeeper.engine.journal import Body, Record
-    from turnkeeper.engine.signals import Recovered
+    from turnkeeper.engine.signals import Signal
 
 __all__ = ["CUT", "Player", "Raw"]
 
@@ -44,7 +44,7 @@ class FragileRuntime(CellRuntime):
     cut_before = False
     """It dies before the record is written, and so after what the last one led to was performed."""
 
-    def _run(self, body: Body, *also: Recovered) -> Run:
+    def _run(self, body: Body, *also: Signal) -> Run:
         if self.cut is None:
             return super()._run(body, *also)
         self.cut -= 1
