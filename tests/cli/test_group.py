@@ -14,28 +14,25 @@ from turnkeeper.cli import COMMANDS, main
 
 Process = Callable[..., subprocess.CompletedProcess[str]]
 OURS = ("run", "compare", "explain-rules", "check-config")
+SPEAK_JSON = (*OURS, "simulate")
 
 
-def test_help_lists_every_command_that_is_there(turnkeeper: Turnkeeper) -> None:
+def test_help_lists_every_command(turnkeeper: Turnkeeper) -> None:
     shown = turnkeeper("--help")
     assert shown.exit_code == 0
-    assert shown.output.startswith("Usage: main") or shown.output.startswith("Usage: turnkeeper")
-    for name in OURS:
+    for name in COMMANDS:
         assert f"\n  {name} " in shown.output
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
-def test_each_command_that_is_there_says_what_it_does(turnkeeper: Turnkeeper, name: str) -> None:
+def test_each_command_says_what_it_does(turnkeeper: Turnkeeper, name: str) -> None:
     command = main.get_command(click.Context(main), name)
-    if command is None:
-        assert not (ROOT / "turnkeeper" / "cli" / f"{COMMANDS[name]}.py").exists()
-        return
-    shown = turnkeeper(name, "--help")
-    assert shown.exit_code == 0
+    assert command is not None
     assert command.help
+    assert turnkeeper(name, "--help").exit_code == 0
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", SPEAK_JSON)
 def test_each_command_speaks_json(turnkeeper: Turnkeeper, name: str) -> None:
     assert "--json" in turnkeeper(name, "--help").output
 

@@ -41,7 +41,7 @@ def test_links_lead_somewhere(page: str, text: str) -> None:
             assert ((ROOT / page).parent / target).exists(), target
 
 
-@pytest.mark.parametrize("name", [*OURS, "transcript"])
+@pytest.mark.parametrize("name", [*OURS, "simulate", "transcript"])
 def test_every_command_is_described(name: str) -> None:
     assert f"| `turnkeeper {name} " in README
     assert f"## turnkeeper {name}\n" in CLI

@@ -35,17 +35,11 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command; None if there is none of that name in this installation."""
+        """Load a command; None if there is none of that name."""
         name = COMMANDS.get(cmd_name)
         if name is None:
             return None
-        try:
-            module = import_module(f"turnkeeper.cli.{name}")
-        except ModuleNotFoundError as error:
-            if error.name is not None and error.name.startswith("turnkeeper."):
-                return None
-            raise
-        command: click.Command = getattr(module, name)
+        command: click.Command = getattr(import_module(f"turnkeeper.cli.{name}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
