@@ -9,6 +9,7 @@ differing role or text is no copy but an error. Only what is missing is filled i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -71,7 +72,7 @@ def fuse(copies: Sequence[Fields]) -> Fields:
     """Make one entry of its copies, given in order of arrival."""
     fused = _filled(copies)
     for name in LISTS:
-        lists = [copy[name] for copy in copies if isinstance(copy.get(name), list)]
+        lists = [value for copy in copies if isinstance(value := copy.get(name), list)]
         if lists:
             fused[name] = _united(lists)
     messages = [message_of(copy) for copy in copies]
@@ -110,12 +111,10 @@ def _choose_marks(fused: Fields, copies: Sequence[Fields]) -> None:
             fused[name] = _filled([*readable, *records])
 
 
-def _united(lists: Sequence[object]) -> list[object]:
+def _united(lists: Sequence[list[object]]) -> list[object]:
     united: dict[bytes, object] = {}
-    for values in lists:
-        if isinstance(values, list):
-            for value in values:
-                united.setdefault(canonical(value), value)
+    for value in itertools.chain.from_iterable(lists):
+        united.setdefault(canonical(value), value)
     return list(united.values())
 
 

@@ -101,7 +101,7 @@ class Shelf:
         entry = read_entry(raw, fallback_id)
         known = self.tree.get(entry.id)
         if known is not None:
-            return self.fuse(known, entry)
+            return self.fuse(known, entry) if known.id == entry.id else known
         self.tree.add(entry)
         self.receipts += _receipts_of(entry)
         self._file(entry)

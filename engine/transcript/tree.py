@@ -111,8 +111,9 @@ class Tree:
         self._walk_through()
 
     def haunt(self, ident: str, alias_of: str, parent: str | None) -> None:
-        """Make an id an alias; what hangs below it continues at its parent."""
-        self.ghosts[ident] = Ghost(alias_of, parent)
+        """Make an id an alias; what hangs below it continues at its parent. An entry that is there is none."""
+        if ident not in self._at:
+            self.ghosts[ident] = Ghost(alias_of, parent)
 
     def _link(self, raw: Fields) -> tuple[str | None, int]:
         """Return the id an entry hangs below, if it names one, and the index where it hangs otherwise."""
@@ -219,14 +220,17 @@ class Tree:
         return Stop(at=first) if said_at == first else Stop(before=said_at)
 
     def _receipts_below(self, index: int) -> list[int]:
-        """Return the receipts that hang below an entry, those below receipts included, in order of arrival."""
-        found: dict[int, bool] = {}
+        """Return the receipts that hang below an entry, those below receipts included, in order of arrival.
+
+        Ends, because a receipt hangs in one place: what can be reached from an entry is a tree. (Receipts that
+        hang below each other in a ring cannot be reached.)
+        """
+        found: list[int] = []
         waiting = [index]
         while waiting:
-            for below in self._hung.get(waiting.pop(), ()):
-                if below not in found:
-                    found[below] = True
-                    waiting.append(below)
+            below = self._hung.get(waiting.pop(), [])
+            found += below
+            waiting += below
         return sorted(found)
 
     def path(self) -> list[Item]:

@@ -142,6 +142,8 @@ def test_what_is_written_is_what_was_read() -> None:
     written = list(write_session(read.store))
     assert [loads(line) for line in written] == [HEADER, odd]
     assert unpack(pack(odd)) == odd
+    with pytest.raises(DecodeError, match="msgpack"):
+        unpack(b"\xc1")
     assert size_bytes("\ud83d") == 3
 
 

@@ -74,7 +74,7 @@ def test_an_operation_that_is_refused_without_being_expected_to_is_a_mismatch() 
         ({"op": "undo"}, "no op 'undo'"),
         ({"op": "merge", "entries": 5}, '"entries"'),
         ({"op": "append", "receipt": {"message": {"role": "user"}, "id": "x"}}, "no mark"),
-        ({"view": ["u1"], "report": {"recieved": 1}}, '"report" maps'),
+        ({"view": ["u1"], "report": {"recv": 1}}, '"report" maps'),
         ({"lookup": {"kee": 1}, "is": "none"}, "no lookup by 'kee'"),
         ({"lookup": {"part": "x"}, "is": "none"}, "Expected"),
         ({"store": {"lines": 1}}, '"store" counts'),
@@ -108,3 +108,10 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes, told: str) -
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="cannot be read"):
         run_transcript_file(tmp_path / "none.jsonl")
+
+
+def test_blank_lines_are_none_and_an_append_may_bring_a_whole_entry() -> None:
+    entry = {"id": "r1", "type": "message", "message": {"role": "assistant", "content": "x", "deliveryMirror": 1}}
+    steps = [{"op": "append", "receipt": entry, "is": "appended"}, {"store": {"receipts": 1}}, {"#": "a comment"}]
+    lines = [dumps({"transcript": "t"}), b"", *map(dumps, steps), b" "]
+    assert run_transcript(read_lines(lines)).passed

@@ -277,6 +277,18 @@ def test_a_rotation_forgets_the_oldest_receipts_beyond_the_horizon_and_says_so()
     assert store.view().ids == ["u4", "a4"]
 
 
+def test_a_rotation_keeps_what_may_be_a_receipt_findable_and_out_of_the_prompt() -> None:
+    """R6, R33: its key still says unknown, so nothing is sent blindly."""
+    unsure = {**twin("t1"), "idempotencyKey": "k1", "openclawDeliveryMirror": {"kind": "of a later version"}}
+    store = filled(user("u1"), answer("a1"), unsure, {**user("u2"), "parentId": "t1"}, answer("a2", "b"))
+    store.compact("u2", "so far")
+    store.rotate("s2")
+    assert store.lookup("k1").standing is Standing.UNKNOWN
+    assert store.view().ids == ["u2", "a2"]
+    store.rebuild()
+    assert store.view().ids == ["u2", "a2"]
+
+
 def test_a_fork_knows_nothing_as_delivered_even_after_a_rotation() -> None:
     """R35: history is history in every later file of the fork."""
     origin = filled(user("u1"), answer("a1"), mirror("r1", key="k1"), twin("t1"))
@@ -358,3 +370,41 @@ def _deliver_with_crash(crash_after: str, *, adapter: bool) -> tuple[int, bool]:
         case _:
             pass
     return len(platform), told
+
+
+def test_a_later_receipt_of_a_key_tells_what_an_earlier_one_did_not_know() -> None:
+    """A file may hold both: the first is the entry, the second knows the end."""
+    store = filled(ours("r1", "k1", state="unknown"), ours("r2", "k1"), ours("r3", "k1", state="unknown"))
+    answer_ = store.lookup("k1")
+    assert (answer_.standing, answer_.entry) == (Standing.SENT, store.get("r1"))
+    assert store.append(Delivered(Record("k1"))).entry is store.get("r1")
+
+
+def test_what_was_unknown_may_turn_out_suppressed() -> None:
+    store = filled(user("u1"))
+    store.append(Delivered(Record("k1", state=Standing.UNKNOWN)))
+    store.append(Delivered(Record("k1", state=Standing.SUPPRESSED, reason="stopped")))
+    assert store.lookup("k1").standing is Standing.SUPPRESSED
+
+
+def test_aliases_that_a_file_claims_take_no_entrys_name() -> None:
+    """A hostile or damaged record cannot hide an entry, nor lead a path in circles."""
+    liar = {
+        **ours("r1", "k1"),
+        "aliases": [{"id": "a1"}, {"id": "g1", "parentId": "g2"}, {"id": "g2", "parentId": "g1"}, 5, {}],
+    }
+    store = filled(user("u1"), answer("a1"), liar, {**user("u2"), "parentId": "g1"})
+    assert store.get("a1") is store.entries[1]
+    assert store.view().ids == ["u2"]
+    assert store.add(answer("g1", "something else")) is store.get("r1")
+    rooted = {**ours("r1", "k1"), "aliases": [{"id": "g1", "parentId": None}]}
+    assert filled(user("u1"), rooted, {**user("u2"), "parentId": "g1"}).view().ids == ["u2"]
+
+
+def test_receipts_that_hang_in_a_ring_are_still_only_receipts() -> None:
+    """A merge may make a receipt of an entry that hung below its own receipt."""
+    store = filled({**twin("r1"), "parentId": "r2"}, {**mirror("r2"), "parentId": "r1"})
+    store.merge([mirror("r1", key="k1")])
+    assert (store.leaf, store.view().ids, store.receipts) == (None, [], 2)
+    store.add(user("u1"))
+    assert store.view().ids == ["u1"]

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from tests.transcript.build import answer, custom, message, mirror, ours, text, twin, user
+from tests.transcript.build import answer, call, custom, message, mirror, ours, result, text, twin, user
 from turnkeeper.engine.config import TranscriptRules
 from turnkeeper.engine.table import DecisionTable
 from turnkeeper.engine.transcript import TABLES
@@ -71,6 +71,15 @@ def test_chunks_bring_the_media_of_the_answer_or_do_not_cover_it() -> None:
     last = message("p2", "assistant", [*text("two"), image])
     assert ids(path(user("u1"), with_media, twin("p1", "one"), last)) == ["u1", "a1"]
     assert ids(path(user("u1"), with_media, twin("p1", "one"), twin("p2", "two"))) == ["u1", "a1", "p1", "p2"]
+    other = message("p2", "assistant", [*text("two"), {**image, "data": "2"}])
+    assert ids(path(user("u1"), with_media, twin("p1", "one"), other)) == ["u1", "a1", "p1", "p2"]
+
+
+def test_a_context_line_does_not_wait_for_a_result_that_never_comes() -> None:
+    unanswered = path(
+        user("u1"), call("t1", "c1"), mirror("r1", "note"), answer("a1"), mirror("r2", "note"), user("u2")
+    )
+    assert ids(unanswered, CONTEXT) == ["u1", "t1", "r1", "a1", "r2", "u2"]
 
 
 def test_a_pile_of_overlapping_chunks_stays_linear() -> None:
@@ -81,7 +90,12 @@ def test_a_pile_of_overlapping_chunks_stays_linear() -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", [message("a1", "assistant", "x", tool_calls={"id": 1}), answer("a1", "", {"type": "toolUse"})]
+    "raw",
+    [
+        message("a1", "assistant", "x", tool_calls={"id": 1}),
+        message("a1", "assistant", ["x"], tool_calls=["?"]),
+        answer("a1", "", {"type": "toolUse"}),
+    ],
 )
 def test_a_tool_call_without_an_id_is_still_one(raw: Fields) -> None:
     entry = read_entry(raw)
@@ -196,3 +210,9 @@ def test_a_silent_answer_is_no_base_for_chunks() -> None:
         "p1",
         "p2",
     ]
+
+
+def test_a_result_that_comes_twice_is_no_orphan() -> None:
+    again = path(user("u1"), call("t1", "c1"), result("o1", "c1"), result("o2", "c1"), result("o3", "c9"))
+    view = prompt_view(again)
+    assert (view.unpaired_calls, view.unpaired_results) == ([], ["o3"])
