@@ -12,7 +12,7 @@ import msgspec
 from turnkeeper.engine import commands
 from turnkeeper.engine.chat import calls, directory, ledger, wakes
 from turnkeeper.engine.chat.answer_tables import LOCUS, NOTICE, Locus, LocusFacts, Noticed, NoticeFacts
-from turnkeeper.engine.chat.state import ChatState, Input, TurnEntry, Waking, open_turns
+from turnkeeper.engine.chat.state import ChatState, Input, TurnEntry, open_turns
 from turnkeeper.engine.events import InputFolded, InputSeen, SpeechMoved, TurnContinued, TurnOpened
 from turnkeeper.engine.ids import ChannelRef, turn_at
 from turnkeeper.engine.protocol import Answers, Draft, Opened, Quote, Read, SpeechShifted
@@ -78,13 +78,12 @@ def _answers(draft: ChatDraft, event: TurnOpened, known: Input | None) -> tuple[
     if given.channel is None and given.message is None:
         return wakes.merge(draft, taken)
     answers = replace(given, channel=directory.resolved(state, given.channel))
-    return answers, _addressed(taken, answers)
-
-
-def _addressed(taken: tuple[Waking, ...], answers: Answers) -> bool:
-    """Say whether a given pair was addressed: by its own wake if there is one, else by any."""
     own = [wake for wake in taken if wakes.is_for(wake, answers.channel, answers.message)]
-    return any(wake.addressed for wake in own or taken)
+    if answers.participant is None:
+        known_author = next((wake.participant for wake in own if wake.participant is not None), None)
+        answers = replace(answers, participant=known_author)
+    # Addressed by its own wake, if there is one, else by any that it consumes.
+    return answers, any(wake.addressed for wake in own or taken)
 
 
 def _locus(draft: ChatDraft, trigger: ChannelRef | None, *, subagent: bool) -> ChannelRef | None:
