@@ -62,10 +62,10 @@ class Commits:
 
     def append(self, done: list[Sequenced]) -> None:
         """Append the records of what was run as one frame."""
-        if self.dropped or self.failure is not None:
-            return
         batch = Batch(done)
         self._batches.append(batch)
+        if self.dropped or self.failure is not None:
+            return
         frame = encode_frame([sequenced.record for sequenced in done])
         try:
             self._journal.append(frame, partial(self._committed, batch))

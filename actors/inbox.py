@@ -34,12 +34,14 @@ class House(Protocol):
 class Inbox:
     """An actor's inbox. It holds nothing: no owner has a queue of its own."""
 
-    __slots__ = ("actor", "address", "house")
+    __slots__ = ("actor", "address", "house", "shell")
 
     actor: OwnerActor | None
     """None: only the reference is used, the owner is asleep or not opened."""
     address: Address
     house: House
+    shell: OwnerActor | None
+    """Kept for a reference that points to it weakly."""
 
     def put(self, envelope: Envelope[Any], /) -> None:
         """Let a message travel."""

@@ -84,7 +84,6 @@ class Measures:
 
     def limit(self, name: str) -> None:
         """A limit of the engine decided."""
-        log.warning("limits.%s was reached", name, extra={"limit": name})
         if self._instruments is not None:
             self._instruments.count("limit_reached", name)
 

@@ -44,9 +44,8 @@ class OwnerActor(pykka.Actor):
         """Since it was last considered for sleep."""
         # One flag tells every reference of this engine that it stopped.
         self.actor_stopped = self.actor_ref.actor_stopped = stopped
-        inbox = self.actor_inbox
-        assert isinstance(inbox, Inbox)
-        inbox.actor, inbox.address, inbox.house = self, address, house
+        inbox: Any = self.actor_inbox
+        inbox.actor, inbox.address, inbox.house, inbox.shell = self, address, house, None
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:
@@ -155,7 +154,7 @@ class Roster:
         """Return a reference from outside: what is told through it comes to the engine's door."""
         shell = KINDS[address.kind](address, None, self._house, self._stopped)
         assert isinstance(shell.actor_inbox, Inbox)
-        shell.actor_inbox.actor = None
+        shell.actor_inbox.actor, shell.actor_inbox.shell = None, shell
         return shell.actor_ref
 
     def after_run(self, run: Run) -> None:

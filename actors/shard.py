@@ -140,8 +140,7 @@ class Shard:
         while not self._ends():
             room = DRAIN if len(self.commits) < FRAMES_MAX else 0
             entries, notices = self._sequencer.take(room, self._wait_s())
-            for act in notices:
-                act()
+            self._act_on(notices)
             self.run(entries)
             if self._ends():
                 return
@@ -151,6 +150,13 @@ class Shard:
             self._answer_idle(now_ms)
             if self._sequencer.door is Door.CLOSED and not len(self.commits) and self._sequencer.quiet():
                 return
+
+    def _act_on(self, notices: list[Callable[[], None]]) -> None:
+        for act in notices:
+            try:
+                act()
+            except BaseException as error:  # noqa: BLE001 - a bug of ours; what was taken must still be answered
+                self._fail(error)
 
     def _ends(self) -> bool:
         return self.failure is not None or self.commits.failure is not None or self.commits.dropped
@@ -187,6 +193,9 @@ class Shard:
         """Run entries one by one, and append their records as one frame."""
         done: list[Sequenced] = []
         for entry in entries:
+            if self._ends():
+                self._refuse(entry)
+                continue
             try:
                 done.append(self._run_one(entry))
             except BaseException as error:  # noqa: BLE001 - undone by the cell; the host gets it
@@ -194,9 +203,7 @@ class Shard:
                 if entry.admission is not None:
                     entry.admission.fail(error)
                     self._refused.append(entry.admission)
-                for left in entries[len(done) :]:
-                    self._refuse(left)
-                break
+                self._refuse(entry)
         if done:
             self.commits.append(done)
             if not self._ends():
@@ -257,8 +264,7 @@ class Shard:
         if not self.commits.dropped:
             self.commits.close()
         entries, notices = self._sequencer.close()
-        for act in notices:
-            act()
+        self._act_on(notices)
         self.failure = self.failure or self.commits.failure
         for entry in (*self.commits.unreleased(), *entries):
             self._refuse(entry)
