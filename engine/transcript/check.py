@@ -104,10 +104,8 @@ def check_session(file: str, lines: Iterable[bytes], rules: TranscriptRules | No
     session = read_session(lines)
     path = session.store.path()
     prompt = naive_prompt(path)
-    leaked = sum(isinstance(item, Receipt) for item in path) - (
-        sum(not isinstance(item, Row) for item in path) - len(prompt)
-    )
-    naive = _measure(prompt, leaked)
+    marked = {item.id: True for item in path if isinstance(item, Receipt)}
+    naive = _measure(prompt, sum(isinstance(item, Utterance) and item.id in marked for item in prompt))
     view = prompt_view(path, rules)
     return FileReport(
         file=file,

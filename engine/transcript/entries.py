@@ -36,6 +36,7 @@ __all__ = [
     "unmarked",
 ]
 
+SUMMARIES = ("compaction", "branch_summary")
 TOOL_ROLES = ("toolResult", "tool", "function", "tool_result")
 
 
@@ -154,14 +155,14 @@ def read_entry(raw: object, fallback_id: str = "") -> Entry:
     if not ident:
         raise DecodeError('an entry needs an "id"')
     kind = raw.get("type", "message" if "role" in raw or "message" in raw else None)
+    if not isinstance(kind, str):
+        raise DecodeError(f'entry {ident!r} has no "type"; a message, a custom row, a compaction …')
     if kind == "message":
         return _read_message(ident, raw)
     if kind == "custom_message":
         return Utterance(ident, Voice.OTHER, raw)
-    if kind in {"compaction", "branch_summary"}:
+    if kind in SUMMARIES:
         return _read_summary(ident, raw)
-    if not isinstance(kind, str):
-        raise DecodeError(f'entry {ident!r} has no "type"; a message, a custom row, a compaction …')
     return Row(ident, raw)
 
 

@@ -76,7 +76,7 @@ def read_session(lines: Iterable[bytes]) -> SessionFile:
                     continue
             if raw.get("type") == "session":
                 raise DecodeError("a second session header")
-            shelf.add(raw, f"line-{number}")
+            shelf.add(raw)
         except (DecodeError, MergeConflict) as error:
             damaged.append(Damaged(number, str(error)))
     shelf = shelf or Shelf(session_header(""))

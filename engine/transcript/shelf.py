@@ -96,9 +96,12 @@ class Shelf:
         for entry in self.tree.entries[self.history :]:
             self._file(entry)
 
-    def add(self, raw: Fields, fallback_id: str = "") -> Entry:
-        """Take an entry in, as a reader of the file would; a second copy of an id is fused into the first."""
-        entry = read_entry(raw, fallback_id)
+    def add(self, raw: Fields, known_as: str = "") -> Entry:
+        """Take an entry in, as a reader of the file would; a second copy of an id is fused into the first.
+
+        An entry that names no id (version 1 of the files has none) is called by its place.
+        """
+        entry = read_entry(raw, known_as or f"entry-{len(self.tree) + 1}")
         known = self.tree.get(entry.id)
         if known is not None:
             return self.fuse(known, entry) if known.id == entry.id else known

@@ -124,7 +124,7 @@ class Store:
 
         """
         with self._lock:
-            return self._shelf.add(raw, f"line-{len(self._shelf.tree) + 1}")
+            return self._shelf.add(raw)
 
     def append(self, delivered: Delivered) -> Appended:
         """Record a delivery. Exactly one of many concurrent calls with one key makes an entry (R14).
@@ -218,11 +218,13 @@ class Store:
         with self._lock:
             shelf = self._shelf
             filed = shelf.index.by_key(key)
-            by_part = Found.NOTHING
-            if route is not None and answer:
-                by_part = shelf.index.found_part(route, answer, part)
-                filed = filed or shelf.index.by_part(route, answer, part)
-            facts = LookupFacts(found_key(shelf.index.by_key(key)), by_part, bool(text) and shelf.says(text, route))
+            facts = LookupFacts(
+                by_key=found_key(filed),
+                by_part=shelf.index.found_part(route, answer, part) if route is not None else Found.NOTHING,
+                by_text=bool(text) and shelf.says(text, route),
+            )
+            if filed is None and route is not None:
+                filed = shelf.index.by_part(route, answer, part)
             made = STANDINGS.decide(facts)
             entry = None if filed is None else shelf.tree.get(filed.entry_id)
         return Answer(made.verdict, made.row, made.why, entry)

@@ -63,7 +63,7 @@ def test_a_file_without_a_header_and_one_of_a_newer_version_are_read_and_told() 
 def test_entries_of_old_files() -> None:
     """Version 1: no ids, no parents; flat messages."""
     read = read_session([b'{"type":"session","id":"s0"}', b'{"role":"user","content":"hi"}', *lines(answer("a1"))[1:]])
-    assert read.store.view().ids == ["line-2", "a1"]
+    assert read.store.view().ids == ["entry-1", "a1"]
     assert not read.damaged
 
 
