@@ -16,7 +16,8 @@ import msgspec
 
 from turnkeeper.engine.commands import Command
 from turnkeeper.engine.errors import DecodeError, SchemaTooNew
-from turnkeeper.engine.events import Event
+from turnkeeper.engine.events import PLACES, Event
+from turnkeeper.engine.ids import ChannelRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,11 +138,21 @@ def event_from(raw: Mapping[str, object]) -> Event:
     for name in raw:
         if name != "type" and name not in kind.__struct_fields__:
             raise DecodeError(f"{tag}.{name} is no field; {_nearest(name, dict.fromkeys(kind.__struct_fields__))}")
+    for place in PLACES & raw.keys():
+        _check_place(f"{tag}.{place}", raw[place])
     try:
         event: Event = msgspec.convert(raw, type=kind)
         return event
     except msgspec.ValidationError as error:
         raise DecodeError(f"{tag}: {error}") from error
+
+
+def _check_place(where: str, value: object) -> None:
+    """A channel written as a map has the fields of a channel, and no others."""
+    known = dict.fromkeys(ChannelRef.__struct_fields__)
+    for name in value if isinstance(value, dict) else ():
+        if name not in known:
+            raise DecodeError(f"{where}.{name} is no field; {_nearest(str(name), known)}")
 
 
 def _nearest(name: str, known: Mapping[str, object]) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from turnkeeper.engine.ids import ChannelRef, MessageId, OptionalPlace, Place
+from turnkeeper.engine.ids import ChannelRef, Int64, MessageId, OptionalPlace, Place
 
 __all__ = [
+    "PLACES",
     "Accepted",
     "Activity",
     "ChannelRegistered",
@@ -54,6 +55,8 @@ else:
     """Written by a model: any JSON value is accepted, and the rules decide what it means."""
 
 InboundKind = Literal["message", "edit", "reaction", "reaction_removed", "deletion", "notice"]
+PLACES = frozenset({"channel", "home", "reply_in", "report_to"})
+"""The fields that hold a channel."""
 NESTING_MAX = 64
 """No value of a model is kept deeper than this, whatever `limits.json_depth` allows."""
 
@@ -257,7 +260,7 @@ class Failed(EventBase, frozen=True, gc=False, tag="failed"):
 
     turn_id: str
     error: str
-    status: int | None = None
+    status: Int64 | None = None
 
 
 class Interrupted(EventBase, frozen=True, gc=False, tag="interrupted"):
@@ -273,7 +276,7 @@ class Lost(EventBase, frozen=True, gc=False, tag="lost"):
 class Unstick(EventBase, frozen=True, gc=False, tag="unstick"):
     """An operator forces the rewind loop on an idle agent."""
 
-    max_rewinds: int | None = None
+    max_rewinds: Int64 | None = None
     report_to: OptionalPlace = None
 
 
@@ -289,7 +292,7 @@ class Rewound(EventBase, frozen=True, gc=False, tag="rewound"):
     """How many exchanges a `rewind` removed; 0: nothing was left."""
 
     turn_id: str
-    removed: int
+    removed: Int64
 
 
 class Settled(EventBase, frozen=True, gc=False, tag="settled"):
@@ -298,15 +301,15 @@ class Settled(EventBase, frozen=True, gc=False, tag="settled"):
     delivery: str
     outcome: Literal["sent", "failed", "unknown"]
     channel: OptionalPlace = None
-    attempt: int | None = None
+    attempt: Int64 | None = None
     """None: the attempt that is out."""
     messages: tuple[MessageId, ...] = ()
     """The platform ids of what is now visible; the first is the one an ack names."""
     reason: str | None = None
     """Known: format, quote_gone, not_modified, not_sent, rate_limited; anything else is told on."""
-    retry_after_ms: int | None = None
+    retry_after_ms: Int64 | None = None
     permanent: bool = False
-    parts_done: int | None = None
+    parts_done: Int64 | None = None
     """Parts of a split message that arrived, counted from the first."""
 
 
@@ -380,7 +383,7 @@ def nesting(value: object) -> int:
 _PLACES: dict[type, tuple[str, ...]] = {}
 _UNTRUSTED: dict[type, tuple[str, ...]] = {}
 for _type in Event.__args__:
-    _PLACES[_type] = tuple(f for f in _type.__struct_fields__ if f in {"channel", "home", "reply_in", "report_to"})
+    _PLACES[_type] = tuple(f for f in _type.__struct_fields__ if f in PLACES)
     _UNTRUSTED[_type] = ()
 _UNTRUSTED[Reply] = ("turn_id", "consumed_turn_ids", "text", "files", "interim", "chat_id")
 _UNTRUSTED[Edit] = ("text", "turn_id", "consumed_turn_ids", "chat_id")

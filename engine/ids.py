@@ -14,6 +14,7 @@ import msgspec
 __all__ = [
     "Address",
     "ChannelRef",
+    "Int64",
     "Kind",
     "MessageId",
     "OptionalPlace",
@@ -30,7 +31,9 @@ Kind = Literal["chat", "turn", "channel"]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
-MessageId = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)] | str
+Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
+"""A number that every codec can carry; decoding refuses what is larger, naming the field."""
+MessageId = Int64 | str
 """A platform's message id, opaque. `6406` and `"6406"` are the same id; `"007"` and `7` are not."""
 
 
