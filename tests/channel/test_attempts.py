@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.channel.bench import Bench
 from turnkeeper.engine.commands import Ack, Reconcile, Send, TurnSettled
-from turnkeeper.engine.signals import SettlementContradicts
+from turnkeeper.engine.signals import LimitReached, ReactionFailed, SettlementContradicts
 
 
 def replied(*, reconciles: bool = False, **config: dict[str, object]) -> tuple[Bench, Send]:
@@ -119,3 +119,27 @@ def test_what_waits_too_long_at_a_restart_leaves_no_quote_behind() -> None:
     bench.hand(first)
     bench.settle(first, "sent", messages=[1])
     assert (bench.done(Send)[-1].text, bench.done(Send)[-1].quote) == ("T5", 6406)
+
+
+def test_a_send_that_left_the_unconfirmed_ones_is_not_handed_over_and_fails_in_the_queue() -> None:
+    bench = Bench({"limits": {"unconfirmed": 1}, "timers": {"quiet_ms": 86_400_000}})
+    bench.post("turn_opened", turn_id="P", channel="tg/1", message=1)
+    bench.post("turn_opened", turn_id="Q", channel="tg/2", message=2)
+    bench.post("reply", call_id="c1", turn_id="P", text="T1").post("reply", call_id="c2", turn_id="Q", text="T2")
+    first, second = bench.done(Send)
+    assert [signal.limit for signal in bench.signals if isinstance(signal, LimitReached)][-1] == "unconfirmed"
+    assert not bench.hand(first)
+    assert bench.hand(second)
+    bench.settle(second, "sent", messages=[1]).advance(600_000)
+    assert [(ack.call_id, ack.error) for ack in bench.done(Ack)] == [
+        ("c2", None),
+        ("c1", "delivery failed: queue timeout"),
+    ]
+
+
+def test_reactions_that_nobody_settles_are_bounded() -> None:
+    bench = Bench({"limits": {"outbox": 1}, "delivery": {"settle_timeout_ms": 0}})
+    for number, turn in enumerate("PQ"):
+        bench.post("turn_opened", turn_id=turn, channel="tg/100", message=number).post("refused", turn_id=turn)
+    assert len(bench.channel().loose) == 1
+    assert [signal.why for signal in bench.signals if isinstance(signal, ReactionFailed)] == ["outbox full"]
