@@ -260,7 +260,7 @@ class NoticeFacts(msgspec.Struct, frozen=True, gc=False):
     plain: bool
     """Plain text leaves through the locus (prose locus or hybrid), and it is no subagent's turn."""
     announced: bool
-    """Something was announced before."""
+    """Something was announced before, or the speech moves while the turn is open (G7)."""
     same: bool
     """The locus is the one last announced."""
     somewhere: bool

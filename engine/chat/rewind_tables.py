@@ -66,8 +66,7 @@ class Then(StrEnum):
     """What follows the host's `rewound`."""
 
     WAKE = "wake"
-    MARK = "mark"
-    REPORT = "mark and report"
+    GIVE_UP = "mark, and tell the operator who forced it"
     NOTHING = "nothing"
 
 
@@ -85,8 +84,7 @@ class RewoundFacts(msgspec.Struct, frozen=True, gc=False):
 REWOUND: DecisionTable[Then] = DecisionTable("rewound", RewoundFacts, [
     Row("unasked",    (False, ANY,   ANY),              Then.NOTHING, "no rewind of that turn is awaited"),
     Row("F6-retry",   (True,  True,  ANY),              Then.WAKE,    "run again for what the shed turn answered"),
-    Row("F5-auto",    (True,  False, "auto_rewind"),    Then.MARK,    "nothing was left to remove"),
-    Row("F5-unstick", (True,  False, "unstick"),        Then.REPORT,  "nothing was left to remove"),
+    Row("F5-nothing", (True,  False, ("auto_rewind", "unstick")), Then.GIVE_UP, "nothing was left to remove"),
     Row("F5-breaker", (True,  False, "poison_breaker"), Then.NOTHING, "a failed turn gets no mark (O6)"),
 ], source="RULES-answers f, F5, F6, O11")
 # fmt: on

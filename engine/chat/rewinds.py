@@ -207,7 +207,7 @@ def on_rewound(draft: ChatDraft, event: Rewound) -> None:
     match decision.verdict:
         case Then.WAKE:
             _wake(draft, shed.answers, cause, shed.plan.attempt, addressed=shed.addressed)
-        case Then.MARK | Then.REPORT:
+        case Then.GIVE_UP:
             _mark(draft, shed)
             _give_up(draft, cause, "gave up: nothing was left to remove")
         case Then.NOTHING:

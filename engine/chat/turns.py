@@ -145,37 +145,42 @@ def _announce(draft: ChatDraft, turn_id: str, speech: ChannelRef | None, *, suba
     """Tell the agent that its speech moved, if it did (table NOTICE)."""
     state = draft.state
     plain = draft.at.policy.speech.prose in {"locus", "hybrid"} and not subagent
-    known = directory.lookup(state, speech)
-    decision = NOTICE.decide(
-        NoticeFacts(
-            plain,
-            state.ever_announced,
-            state.announced == speech,
-            speech is not None,
-            known is not None and known.inbound_only,
-        )
+    facts = NoticeFacts(
+        plain,
+        state.ever_announced,
+        state.announced == speech,
+        speech is not None,
+        _inbound_only(state, speech),
     )
+    _tell_locus(draft, turn_id, speech, facts)
+
+
+def _inbound_only(state: ChatState, speech: ChannelRef | None) -> bool:
+    known = directory.lookup(state, speech)
+    return known is not None and known.inbound_only
+
+
+def _tell_locus(draft: ChatDraft, turn_id: str, speech: ChannelRef | None, facts: NoticeFacts) -> None:
+    """Record what is announced, and write the notice if there is one, in exactly these words."""
+    decision = NOTICE.decide(facts)
     draft.decided(decision)
-    if decision.verdict is Noticed.SILENT:
-        return
+    chat, where = draft.state.chat, "" if speech is None else speech.id
+    match decision.verdict:
+        case Noticed.SILENT:
+            return
+        case Noticed.RECORD:
+            pass
+        case Noticed.NO_CHANNEL:
+            draft.command(commands.Notice(chat=chat, turn_id=turn_id, kind="none", text=NO_CHANNEL, channel=speech))
+        case Noticed.CONVERSATION:
+            known = directory.lookup(draft.state, speech)
+            note = "" if known is None else known.note
+            text = f"[routing] The conversation is now in #{where} {note}".rstrip()
+            draft.command(commands.Notice(chat=chat, turn_id=turn_id, kind="conversation", text=text, channel=speech))
+        case Noticed.LANDS:
+            text = f"[routing] Your plain speech now lands in #{where}"
+            draft.command(commands.Notice(chat=chat, turn_id=turn_id, kind="lands", text=text, channel=speech))
     draft.set(announced=speech, ever_announced=True)
-    if decision.verdict is not Noticed.RECORD:
-        _notice(draft, turn_id, speech)
-
-
-def _notice(draft: ChatDraft, turn_id: str, speech: ChannelRef | None) -> None:
-    """Write the notice, in exactly these words."""
-    state = draft.state
-    known = directory.lookup(state, speech)
-    if speech is None:
-        kind, text = "none", NO_CHANNEL
-    elif known is not None and known.inbound_only:
-        kind, text = "conversation", f"[routing] The conversation is now in #{speech.id} {known.note}".rstrip()
-    else:
-        kind, text = "lands", f"[routing] Your plain speech now lands in #{speech.id}"
-    draft.command(
-        commands.Notice(chat=state.chat, turn_id=turn_id, kind=kind, text=text, channel=speech)  # type: ignore[arg-type]
-    )
 
 
 NO_CHANNEL = (
@@ -249,10 +254,15 @@ def on_speech_moved(draft: ChatDraft, event: SpeechMoved) -> None:
         return
     place = directory.known_place(state, event.channel)
     policy = turn.policy if turn.policy is not None else draft.at.policy
-    moved = place != turn.speech or place != state.announced
+    plain = policy.speech.prose in {"locus", "hybrid"}
+    same = place == turn.speech == state.announced
     draft.set(turns={**state.turns, turn.turn_id: replace(turn, speech=place)})
     draft.tell(turn_at(state.chat, turn.turn_id), SpeechShifted(place))
-    if policy.speech.prose in {"locus", "hybrid"}:
+    if event.cause == "re_pin":
+        facts = NoticeFacts(
+            plain, announced=True, same=same, somewhere=place is not None, inbound_only=_inbound_only(state, place)
+        )
+        _tell_locus(draft, turn.turn_id, place, facts)
+    elif plain:
+        # The tool that opened the channel says so itself.
         draft.set(announced=place, ever_announced=True)
-        if event.cause == "re_pin" and moved:
-            _notice(draft, turn.turn_id, place)

@@ -153,7 +153,6 @@ class Mark(StrEnum):
     """What a refusal shows."""
 
     REACT = "the mark, on the pair's message"
-    REWIND = "no mark: the rewind handles it"
     NOTHING = "nothing"
 
 
@@ -173,7 +172,7 @@ REFUSAL: DecisionTable[Mark] = DecisionTable("refusal", RefusalFacts, [
     #                  interrupted subagent rewind message
     Row("interrupted", (True,  ANY,   ANY,   ANY),   Mark.NOTHING, "the user stopped it: only the record is written"),
     Row("ephemeral",   (False, True,  ANY,   ANY),   Mark.NOTHING, "a subagent answers no chat message"),
-    Row("rewound",     (False, False, True,  ANY),   Mark.REWIND,  "the exchange is removed and run again"),
+    Row("rewound",     (False, False, True,  ANY),   Mark.NOTHING, "no mark: the exchange is removed and run again"),
     Row("marked",      (False, False, False, True),  Mark.REACT,   "the message that the turn answered"),
     Row("no-message",  (False, False, False, False), Mark.NOTHING, "the pair names no message: never a fallback"),
 ], source="RULES-answers e, E1 to E25")

@@ -86,8 +86,8 @@ DECIDED: list[tuple[DecisionTable[Any], msgspec.Struct, str, str]] = [
     (r.REWIND, r.RewindFacts("failed", Y, N, N, Y), "F3-other", "NONE"),
     (r.REWOUND, r.RewoundFacts(N, Y, "auto_rewind"), "unasked", "NOTHING"),
     (r.REWOUND, r.RewoundFacts(Y, Y, "poison_breaker"), "F6-retry", "WAKE"),
-    (r.REWOUND, r.RewoundFacts(Y, N, "auto_rewind"), "F5-auto", "MARK"),
-    (r.REWOUND, r.RewoundFacts(Y, N, "unstick"), "F5-unstick", "REPORT"),
+    (r.REWOUND, r.RewoundFacts(Y, N, "auto_rewind"), "F5-nothing", "GIVE_UP"),
+    (r.REWOUND, r.RewoundFacts(Y, N, "unstick"), "F5-nothing", "GIVE_UP"),
     (r.REWOUND, r.RewoundFacts(Y, N, "poison_breaker"), "F5-breaker", "NOTHING"),
     (r.UNSTICK, r.UnstickFacts(Y, N, N, N), "subagent", "REFUSED"),
     (r.UNSTICK, r.UnstickFacts(N, Y, N, N), "F2-busy", "REFUSED"),
@@ -96,7 +96,7 @@ DECIDED: list[tuple[DecisionTable[Any], msgspec.Struct, str, str]] = [
     (r.UNSTICK, r.UnstickFacts(N, N, N, N), "F2-idle", "BEGINS"),
     (t.REFUSAL, t.RefusalFacts(Y, N, Y, Y), "interrupted", "NOTHING"),
     (t.REFUSAL, t.RefusalFacts(N, Y, N, Y), "ephemeral", "NOTHING"),
-    (t.REFUSAL, t.RefusalFacts(N, N, Y, Y), "rewound", "REWIND"),
+    (t.REFUSAL, t.RefusalFacts(N, N, Y, Y), "rewound", "NOTHING"),
     (t.REFUSAL, t.RefusalFacts(N, N, N, Y), "marked", "REACT"),
     (t.REFUSAL, t.RefusalFacts(N, N, N, N), "no-message", "NOTHING"),
     (t.PROSE, t.ProseFacts("locus", Y), "locus", "LOCUS"),
@@ -109,7 +109,7 @@ DECIDED: list[tuple[DecisionTable[Any], msgspec.Struct, str, str]] = [
 # fmt: on
 ROWS = [(table.name, row.name) for table in TABLES for row in table.rows]
 ELSEWHERE = {
-    ("rewound", "F5-auto"), ("rewound", "F5-unstick"), ("rewound", "F5-breaker"), ("rewound", "unasked"), ("unstick", "F2-rewind"),
+    ("rewound", "F5-nothing"), ("rewound", "F5-breaker"), ("rewound", "unasked"), ("unstick", "F2-rewind"),
 }  # fmt: skip
 """The simulated host of a scenario always finds something to remove, at once: test_rewound decides these."""
 
