@@ -15,6 +15,7 @@ from tests.actors.hosts import PATIENCE_S, QUICK, Async, Plain, ThreadJournal, a
 from turnkeeper import Admission, Engine, MemoryJournal, NotRunning, commands, events
 from turnkeeper.engine import cell, codec
 from turnkeeper.engine.cell import Cell
+from turnkeeper.engine.chat.state import open_turns
 from turnkeeper.engine.journal import decode_frame
 from turnkeeper.engine.recovery import replay
 
@@ -32,15 +33,21 @@ class PlantedError(Exception):
 
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the turn's step raise when the agent works for a cause that says so: the chat has been stepped by then."""
-    real = cell.STEPS["turn"]
+    """Let a step raise for a cause that says so: a turn's, when the chat has been stepped; the chat's, if none is open."""
+    chat, turn = cell.STEPS["chat"], cell.STEPS["turn"]
 
-    def step(state: Any, message: Any, at: Any) -> Any:
+    def chat_step(state: Any, message: Any, at: Any) -> Any:
+        if getattr(message, "cause", "") == "planted" and not open_turns(state):
+            raise PlantedError
+        return chat(state, message, at)
+
+    def turn_step(state: Any, message: Any, at: Any) -> Any:
         if getattr(message, "cause", "") == "planted":
             raise PlantedError
-        return real(state, message, at)
+        return turn(state, message, at)
 
-    monkeypatch.setitem(cell.STEPS, "turn", step)
+    monkeypatch.setitem(cell.STEPS, "chat", chat_step)
+    monkeypatch.setitem(cell.STEPS, "turn", turn_step)
 
 
 def states(cell: Cell) -> dict[str, bytes]:
@@ -54,20 +61,20 @@ def mixed(thread: int) -> Iterator[Any]:
     planted = 0
     for n in range(each):
         chat = f"own{thread}-{n % 7}" if n % 3 else f"shared{n % 5}"
-        turn = f"T{thread}-{n // 40}"
+        turn = f"T{thread}-{n // 20}"
         if n % every == every - 1 and planted < PLANTED // THREADS + (thread < PLANTED % THREADS):
             planted += 1
             yield activity(chat, "planted")
-        elif n % 10 == 0:
+        elif n % 20 == 0:
             yield opened(chat, turn, n)
+        elif n % 20 == 10:
+            yield events.Lost(chat, "gone")
         elif n % 10 == 4:
             yield reply(chat, f"k{thread}-{n}", turn, f"text {n}")
         elif n % 10 == 7:
             yield events.InputFolded(chat, f"F{thread}-{n}", "autosteer", message=n)
         elif n % 10 == 9:
             yield events.Stopped(chat, f"text {n - 5}", turn_id=turn)
-        elif n % 10 == 2:
-            yield events.Failed(chat, turn, "overloaded")
         else:
             yield activity(chat)
 
@@ -89,7 +96,7 @@ def test_planted_failures_are_set_aside_and_the_rest_is_routed(kind: type[Plain]
     admissions: list[Admission] = []
     engine = Engine(QUICK | {"limits": {**QUICK["limits"], "open_turns": 1000}}, gateway, journal=journal)
     engine.start()
-    # Open everywhere first, so that every planted cause reaches a turn.
+    # Open everywhere first: a planted cause reaches a turn, or none is open and it is planted in the chat's own step.
     for chat in (*(f"own{t}-{n}" for t in range(THREADS) for n in range(7)), *(f"shared{n}" for n in range(5))):
         engine.post(opened(chat, "first", 1))
 
@@ -111,7 +118,7 @@ def test_planted_failures_are_set_aside_and_the_rest_is_routed(kind: type[Plain]
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
     assert len({admission.seq for admission in admissions}) == EVENTS
     assert sum(record.outcome == "set_aside" for record in records) == PLANTED
-    assert len(gateway.of(commands.Send)) > EVENTS // 20
+    assert len(gateway.of(commands.Send)) > EVENTS // 40
 
     again = Cell()
     found = replay(again, journal.frames)
