@@ -288,6 +288,11 @@ class Engine:
         self._parts.measures.reloaded(None)
         return admission
 
+    @property
+    def metrics_port(self) -> int | None:
+        """The port that GET /metrics is served on, if `metrics.addr` says so."""
+        return self._parts.measures.port
+
     def idle(self, timeout_s: float | None = None) -> None:
         """Wait until nothing is left to do at this instant; what waits for time to pass, or hangs, is not waited for.
 
