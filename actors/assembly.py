@@ -99,4 +99,6 @@ def _journal_of(config: Config) -> Journal:
         raise ConfigError('config: journal.path is absent; journal.kind "sqlite" needs the path of a file')
     from turnkeeper.actors.sqlite import SqliteJournal  # noqa: PLC0415 - only who uses it loads sqlite3
 
-    return SqliteJournal(settings.path, sync=settings.sync, linger_ms=settings.linger_ms)
+    return SqliteJournal(
+        settings.path, sync=settings.sync, linger_ms=settings.linger_ms, retain_days=settings.retain_days
+    )

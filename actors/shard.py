@@ -114,6 +114,11 @@ class Shard:
         """Drop everything."""
         self.commits.dropped = True
 
+    @property
+    def began(self) -> bool:
+        """It was started, once."""
+        return self._thread is not None
+
     def join(self, timeout_s: float | None) -> bool:
         """Wait for the thread's end; False: it runs on."""
         if self._thread is None or self.on_thread():
@@ -207,7 +212,7 @@ class Shard:
         if done:
             self.commits.append(done)
             if not self._ends():
-                self.snapshots.ran(len(done), self.cell, self.seq)
+                self.snapshots.ran((sequenced.entry for sequenced in done), self.cell, self.seq)
 
     def _run_one(self, entry: Entry) -> Sequenced:
         if entry.body.due is not None:

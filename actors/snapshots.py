@@ -6,48 +6,54 @@ pictures. A `MemoryJournal` gets none unless it is asked for: it is for tests, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
+from turnkeeper.actors.clock import ticks_ns
 from turnkeeper.actors.log import log
-from turnkeeper.engine.cell import Cell, Owner
 from turnkeeper.engine.journal import RULES, Journal, MemoryJournal, Snapshot
 from turnkeeper.engine.protocol import At
-from turnkeeper.engine.snapshot import load_pictures, pictures_of
+from turnkeeper.engine.snapshot import Still, load_pictures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from turnkeeper.engine.cell import OwnerLike
-    from turnkeeper.engine.commands import Command
-    from turnkeeper.engine.ids import Address
+    from turnkeeper.actors.sequencer import Entry
+    from turnkeeper.engine.cell import Cell
 
 __all__ = ["Forgetful", "Snapshots", "begin_from"]
 
 
-class Still:
-    """A cell at one instant, as far as a picture needs it."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.owners: dict[Address, OwnerLike] = {}
-        for address, owner in cell.owners.items():
-            still = self.owners[address] = Owner(address, owner.state, cell)
-            still.due_ms = owner.due_ms
-        self.pending: dict[str, Command] = dict(cell.pending)
-
-
 class Snapshots:
-    """Bounds the replay: a snapshot every `journal.snapshot_every_events`, and at the end. Shard's thread only."""
+    """Bounds the replay: a snapshot every `journal.snapshot_every_events`, and at the end. Shard's thread only.
+
+    The first pictures every chat; those that follow only the chats that were touched since. While one is being
+    written no other is begun, so that a disk that is slower than the events costs replay, not memory.
+    """
 
     def __init__(self, journal: Journal, every: int) -> None:
         self.every = every
+        self.pause_ns = 0
+        """How long the longest capture held the shard's thread."""
         self._journal = journal
         self._wanted = not isinstance(journal, MemoryJournal | Forgetful)
         self._since = 0
+        self._touched: set[str] | None = None
+        """None: any chat may have been."""
+        self._writing = False
+        self._failed = False
 
-    def ran(self, count: int, cell: Cell, seq: int) -> None:
-        """So many events were run and appended; take a snapshot if it is time."""
-        self._since += count
-        if self._wanted and self._since >= self.every:
+    def ran(self, entries: Iterable[Entry], cell: Cell, seq: int) -> None:
+        """These were run and appended; take a snapshot if it is time."""
+        if not self._wanted:
+            return
+        for entry in entries:
+            self._since += 1
+            if entry.body.recovered is not None:
+                self._touched = None
+            elif self._touched is not None and entry.chat:
+                self._touched.add(entry.chat)
+        if self._since >= self.every and not self._writing:
             self.take(cell, seq)
 
     def ended(self, cell: Cell, seq: int) -> None:
@@ -57,15 +63,22 @@ class Snapshots:
 
     def take(self, cell: Cell, seq: int, kept: Callable[[BaseException | None], None] | None = None) -> None:
         """Capture the cell as it is after `seq`."""
-        self._since = 0
-        pictures = pictures_of(cast(Cell, Still(cell)))
-        snapshot = Snapshot(seq, cell.at.now_ms, RULES, cell.at.policy, pictures)
-        self._journal.keep(snapshot, _told if kept is None else kept)
+        began_ns = ticks_ns()
+        touched = None if self._failed else self._touched
+        still = Still(cell, touched)
+        self._since, self._touched, self._failed, self._writing = 0, set(), False, True
+        snapshot = Snapshot(seq, cell.at.now_ms, RULES, cell.at.policy, still.pictures(), whole=touched is None)
+        self._journal.keep(snapshot, partial(self._kept, kept))
+        self.pause_ns = max(self.pause_ns, ticks_ns() - began_ns)
 
-
-def _told(error: BaseException | None) -> None:
-    if error is not None:
-        log.error("a snapshot failed; the one before it stands", extra={"error": type(error).__name__})
+    def _kept(self, kept: Callable[[BaseException | None], None] | None, error: BaseException | None) -> None:
+        """The journal wrote it, or could not; on any thread."""
+        if error is not None:
+            self._failed = True
+            log.error("a snapshot failed; the one before it stands", extra={"error": type(error).__name__})
+        self._writing = False
+        if kept is not None:
+            kept(error)
 
 
 def begin_from(cell: Cell, journal: Journal) -> Snapshot | None:

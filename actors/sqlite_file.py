@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnkeeper.engine import codec
 from turnkeeper.engine.config import Policy
@@ -184,7 +184,7 @@ class JournalFile:
         if data:
             yield chat.decode("utf-8", "surrogatepass"), data
 
-    def _rows(self, sql: str, *values: int) -> Iterator[tuple[bytes, bytes, int]]:
+    def _rows(self, sql: str, *values: int) -> Iterator[Any]:
         """Yield rows; a page may turn out to be damaged at any of them."""
         cursor = self.query(sql, *values)
         while True:
@@ -216,9 +216,8 @@ class JournalFile:
             after_seq = last_seq
 
     def _frame_after(self, seq: int) -> tuple[int, bytes] | None:
-        cursor = self.query("SELECT last_seq, data FROM frames WHERE last_seq > ? ORDER BY last_seq LIMIT 1", seq)
-        row: tuple[int, bytes] | None = cursor.fetchone()
-        return row
+        found = "SELECT last_seq, data FROM frames WHERE last_seq > ? ORDER BY last_seq LIMIT 1"
+        return next(self._rows(found, seq), None)
 
     def _cut_from(self, last_seq: int, error: DecodeError) -> None:
         later = last_seq

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from turnkeeper.actors.clock import ticks_ns
+from turnkeeper.actors.log import log
 from turnkeeper.actors.release import DeadLetter
 from turnkeeper.actors.sequencer import Entry
 from turnkeeper.actors.snapshots import begin_from
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
     from turnkeeper.actors.shard import Shard
     from turnkeeper.actors.waiting import Admission
     from turnkeeper.engine.config import Policy
+    from turnkeeper.engine.recovery import Replayed
+    from turnkeeper.engine.signals import Recovered
 
 __all__ = ["recover"]
+
+MILESTONE = 100_000
+"""Records between two lines of a long replay."""
 
 
 def recover(shard: Shard, roster: Roster, journal: Journal, policy: Policy, started: Admission) -> None:
@@ -35,8 +42,9 @@ def recover(shard: Shard, roster: Roster, journal: Journal, policy: Policy, star
 
     """
     roster.replaying = True
+    began_ns = ticks_ns()
     base = begin_from(shard.cell, journal)
-    found = replay(shard.cell, _with_dead_letters(shard, journal.load()))
+    found = replay(shard.cell, _with_dead_letters(shard, journal.load()), Milestones())
     roster.replaying = False
     if base is not None and not found.records:
         found.seq, found.at_ms = base.seq, base.at_ms
@@ -52,11 +60,51 @@ def recover(shard: Shard, roster: Roster, journal: Journal, policy: Policy, star
     # A reconcile is made anew by the channel that waits for it; an ack's caller is gone.
     pending = tuple(shard.cell.pending.values())
     recovered.again = tuple(command for command in pending if not isinstance(command, Reconcile | Ack))
-    recovered.signals = (found_by(shard.cell, found, down_ms), *found.differs)
+    report = found_by(shard.cell, found, down_ms)
+    recovered.signals = (report, *found.differs)
+    _log(report, found, (ticks_ns() - began_ns) // 1_000_000)
     shard.run([configured, recovered])
     for command in pending:
         if isinstance(command, Reconcile):
             shard.performer.forget(command)
+
+
+class Milestones:
+    """Says how far a long replay has come."""
+
+    def __init__(self) -> None:
+        self._next = MILESTONE
+
+    def __call__(self, found: Replayed) -> None:
+        """So much was replayed."""
+        if found.records >= self._next:
+            self._next = found.records + MILESTONE
+            log.info("recovering: %d records replayed", found.records, extra={"records": found.records})
+
+
+def _log(report: Recovered, found: Replayed, spent_ms: int) -> None:
+    """Say what a restart found, in one line; and each record that was decided otherwise, in one of its own."""
+    extra = {
+        "records": found.records,
+        "events": report.events,
+        "chats": report.chats,
+        "open_turns": report.open_turns,
+        "unknown": report.unknown,
+        "down_ms": report.down_ms,
+        "spent_ms": spent_ms,
+        "differs": len(found.differs),
+    }
+    log.info(
+        "recovered in %d ms after %d ms down: %d events replayed, %d chats, %d open turns, %d sends of unknown outcome",
+        *(spent_ms, report.down_ms, report.events, report.chats, report.open_turns, report.unknown),
+        extra=extra,
+    )
+    for differs in found.differs:
+        log.warning(
+            "record %d of chat %s is decided otherwise now; what it sent then stands",
+            *(differs.seq, differs.chat),
+            extra={"seq": differs.seq, "chat": differs.chat},
+        )
 
 
 def _with_dead_letters(shard: Shard, frames: Iterable[bytes]) -> Iterator[bytes]:

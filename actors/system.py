@@ -155,6 +155,8 @@ class Engine:
         self._sequencer.set_door(Door.CLOSED)
         if not self._shard.join(timeout_s):
             log.error("the shard did not end in time; it is left behind", extra={"timeout_s": timeout_s})
+        if not self._shard.began:
+            self._parts.journal.close()  # else the shard does, at its end
         self._parts.hands.close()
         self._parts.measures.stop()
         with self._life:

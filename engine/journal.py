@@ -106,7 +106,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     rules: int
     policy: Policy
     pictures: Iterable[tuple[str, bytes]]
-    """(chat, picture), read or written one by one."""
+    """(chat, picture), read or written one by one; an empty picture is of a chat that is no more."""
+    whole: bool = True
+    """Every chat is pictured; else those that are not keep the picture that they have."""
 
 
 class Journal(Protocol):
@@ -117,7 +119,10 @@ class Journal(Protocol):
         ...
 
     def load(self) -> Iterable[bytes]:
-        """Yield every committed frame after the snapshot, oldest first; called once, before the first append."""
+        """Yield every committed frame after the snapshot, oldest first; called once, before the first append.
+
+        Each is whole by its checksum; what it holds is for the caller to read.
+        """
         ...
 
     def append(self, frame: bytes, committed: Callable[[BaseException | None], None]) -> None:
@@ -128,7 +133,10 @@ class Journal(Protocol):
         ...
 
     def keep(self, snapshot: Snapshot, kept: Callable[[BaseException | None], None]) -> None:
-        """Replace the snapshot, all or nothing, after every frame appended before; then call `kept` once."""
+        """Replace the snapshot, all or nothing, after every frame appended before; then call `kept` once.
+
+        The pictures are read on another thread, after this returned.
+        """
         ...
 
     def close(self) -> None:
@@ -159,8 +167,10 @@ class MemoryJournal:
 
     def keep(self, snapshot: Snapshot, kept: Callable[[BaseException | None], None]) -> None:
         """Keep the snapshot; the frames before it are not needed any more."""
-        pictures = tuple(snapshot.pictures)
-        self.kept = msgspec.structs.replace(snapshot, pictures=pictures)
+        pictures = {} if snapshot.whole or self.kept is None else dict(self.kept.pictures)
+        pictures.update(snapshot.pictures)
+        left = tuple((chat, picture) for chat, picture in pictures.items() if picture)
+        self.kept = msgspec.structs.replace(snapshot, pictures=left, whole=True)
         self.frames.clear()
         kept(None)
 

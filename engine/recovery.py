@@ -19,7 +19,7 @@ from turnkeeper.engine.signals import DigestDiffers, Recovered
 from turnkeeper.engine.turn.state import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from turnkeeper.engine.cell import Cell, Run
     from turnkeeper.engine.commands import Reconcile
@@ -45,8 +45,8 @@ def record_of(seq: int, at_ms: int, body: Body, run: Run) -> Record:
     return Record(seq, at_ms, RULES, body, outcome, codec.digest(run.commands))  # type: ignore[arg-type]
 
 
-def replay(cell: Cell, frames: Iterable[bytes]) -> Replayed:
-    """Run every committed record through the cell.
+def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], None] | None = None) -> Replayed:
+    """Run every committed record through the cell; `progress` is called after each frame.
 
     Raises:
         DecodeError: a frame is damaged.
@@ -67,6 +67,8 @@ def replay(cell: Cell, frames: Iterable[bytes]) -> Replayed:
             run = cell.apply(record.body, record.at_ms, record.seq)
             if codec.digest(run.commands) != record.digest:
                 found.differs.append(DigestDiffers(chat=_chat(record.body), seq=record.seq))
+        if progress is not None:
+            progress(found)
     return found
 
 
@@ -77,15 +79,23 @@ def _chat(body: Body) -> str:
 
 
 def found_by(cell: Cell, replayed: Replayed, down_ms: int) -> Recovered:
-    """Return the report of a restart, before its owners were told."""
+    """Return the report of a restart, before its owners were told.
+
+    Of unknown outcome is what was with the host and is not settled, and what was taken as unknown before.
+    """
     states = [owner.state for owner in cell.owners.values()]
     return Recovered(
         events=replayed.events,
         chats=cell.chats,
         open_turns=sum(isinstance(state, TurnState) and state.phase != "settled" for state in states),
-        unknown=sum(len(state.unknown) for state in states if isinstance(state, ChannelState)),
+        unknown=sum(_in_doubt(state) for state in states if isinstance(state, ChannelState)),
         down_ms=down_ms,
     )
+
+
+def _in_doubt(channel: ChannelState) -> int:
+    out = channel.out
+    return len(channel.unknown) + (out is not None and out.kind == "send" and out.phase in {"handed", "reconciling"})
 
 
 def answer_to(asked: Reconcile, answer: Reconciliation) -> Settled:

@@ -7,7 +7,7 @@ later version added is absent in an older picture and takes its default.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,11 +19,13 @@ from turnkeeper.engine.ids import Address, chat_at
 from turnkeeper.engine.turn.state import TurnState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-    from turnkeeper.engine.cell import Cell, OwnerLike
+    from turnkeeper.engine.cell import Cell
 
-__all__ = ["ChatPicture", "load_pictures", "pictures_of"]
+    Captured = tuple[Address, Any, int | None]
+
+__all__ = ["ChatPicture", "Still", "load_pictures", "pictures_of"]
 
 KINDS = ("chat", "turn", "channel")
 
@@ -39,24 +41,53 @@ class ChatPicture(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     pending: tuple[Command, ...] = ()
 
 
-def pictures_of(cell: Cell, chats: Iterable[str] | None = None) -> Iterator[tuple[str, bytes]]:
-    """Yield (chat, encoded picture) of these chats, or of all; in one pass over the owners."""
-    wanted = None if chats is None else dict.fromkeys(chats)
-    groups: dict[str, list[OwnerLike]] = {}
-    for address, owner in cell.owners.items():
-        if wanted is None or address.chat in wanted:
-            groups.setdefault(address.chat, []).append(owner)
-    pending: dict[str, list[Command]] = {}
-    for command in cell.pending.values():
-        pending.setdefault(command.chat, []).append(command)
-    for chat, owners in groups.items():
-        yield chat, codec.encode(_picture(owners, tuple(pending.get(chat, ()))))
+class Still:
+    """A cell at one instant, as far as pictures need it. States never change, so this collects references.
+
+    Args:
+        cell: what to capture, between two events.
+        chats: these alone; all by default.
+
+    """
+
+    def __init__(self, cell: Cell, chats: Collection[str] | None = None) -> None:
+        owners = cell.owners.items()
+        self.chats = chats
+        self.owners = [
+            (address, owner.state, owner.due_ms) for address, owner in owners if chats is None or address.chat in chats
+        ]
+        self.pending = [command for command in cell.pending.values() if chats is None or command.chat in chats]
+
+    def pictures(self) -> Iterator[tuple[str, bytes]]:
+        """Yield (chat, encoded picture); an empty picture is of a chat that is no more. On any thread."""
+        groups: dict[str, list[Captured]] = {}
+        for captured in self.owners:
+            groups.setdefault(captured[0].chat, []).append(captured)
+        self.owners.clear()
+        pending: dict[str, list[Command]] = {}
+        for command in self.pending:
+            pending.setdefault(command.chat, []).append(command)
+        for chat in () if self.chats is None else self.chats:
+            if chat not in groups:
+                yield chat, b""
+        while groups:
+            chat, owners = groups.popitem()
+            yield chat, codec.encode(_picture(owners, tuple(pending.get(chat, ()))))
 
 
-def _picture(owners: list[OwnerLike], pending: tuple[Command, ...]) -> ChatPicture:
+def pictures_of(cell: Cell, chats: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
+    """Yield (chat, encoded picture) of these chats, or of all, as they are now."""
+    return Still(cell, chats).pictures()
+
+
+def _picture(owners: list[Captured], pending: tuple[Command, ...]) -> ChatPicture:
     """Draw one chat; it has exactly one owner of kind chat."""
-    states = {kind: {o.address.key: o.state for o in owners if o.address.kind == kind} for kind in KINDS}
-    dues = {str(owner.address): owner.due_ms for owner in owners if owner.due_ms is not None}
+    states: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+    dues: dict[str, int] = {}
+    for address, state, due_ms in owners:
+        states[address.kind][address.key] = state
+        if due_ms is not None:
+            dues[str(address)] = due_ms
     return ChatPicture(states["chat"][""], states["turn"], states["channel"], dues, pending)
 
 

@@ -164,8 +164,8 @@ def _write(path: Path, count: int) -> None:
 
 def _damage(path: Path, n: int) -> None:
     base = sqlite3.connect(path)
-    (data,) = base.execute("SELECT data FROM frames WHERE n = ?", (n,)).fetchone()
-    base.execute("UPDATE frames SET data = ? WHERE n = ?", (data[:-3], n))
+    (data,) = base.execute("SELECT data FROM frames WHERE last_seq = ?", (n,)).fetchone()
+    base.execute("UPDATE frames SET data = ? WHERE last_seq = ?", (data[:-3], n))
     base.commit()
     base.close()
 
