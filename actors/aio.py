@@ -62,7 +62,8 @@ class OwnLoop:
         """Cancel what runs and end the thread."""
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(timeout=2)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=2)
 
 
 class Pool:

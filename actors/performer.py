@@ -62,7 +62,7 @@ class Job:
     def __init__(self, command: Command, line: Line, hold_ms: int) -> None:
         self.command = command
         self.line = line
-        self.lane = str(command.channel) if isinstance(command, Settleable) else ""
+        self.lane = str(command.channel) if isinstance(command, Settleable | Reconcile) else ""
         self.hold_ms = hold_ms
         """It is not handed over before."""
         self.since_ms = 0

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from tests.actors.hosts import PATIENCE_S, QUICK, Async, Plain, opened, reply, sent
 from turnkeeper import DecodeError, Engine, MemoryJournal, Misuse, NotRunning, Overloaded, SetAside, commands, events
@@ -135,6 +136,21 @@ def test_a_call_that_was_set_aside_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert [(letter.chat, letter.error) for letter in letters] == [("c1", "ZeroDivisionError")] * 2
     assert letters[1].event == reply("c1", "k2")
     assert not gateway.performed
+
+
+def test_so_many_dead_letters_and_the_newest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raising(*_: object) -> None:
+        raise ZeroDivisionError
+
+    registry = CollectorRegistry()
+    with Engine({"limits": {"dead_letters": 3}}, Plain(), registry=registry) as engine:
+        monkeypatch.setitem(cell.STEPS, "chat", raising)
+        for n in range(5):
+            engine.post(events.Activity("c1", f"hook {n}")).wait(PATIENCE_S)
+        assert [letter.event.cause for letter in engine.dead_letters()] == ["hook 2", "hook 3", "hook 4"]  # type: ignore[union-attr]
+        engine.reload({"limits": {"dead_letters": 1}}).wait(PATIENCE_S)
+        assert [letter.seq for letter in engine.dead_letters()] == [6]
+    assert registry.get_sample_value("turnkeeper_limit_reached_total", {"limit": "dead_letters"}) == 2
 
 
 def test_so_many_callers_wait_and_no_more() -> None:

@@ -361,3 +361,17 @@ async def test_a_cancelled_call_is_an_unknown_outcome() -> None:
         ack = await engine.ask(reply("c1", "k1"))
     assert ack.error == "unknown"
     assert [(settled.outcome, settled.reason) for settled in settlements(journal)] == [("unknown", "cancelled")]
+
+
+def test_a_loop_that_the_host_closed_is_a_failed_delivery_not_a_hang() -> None:
+    journal = MemoryJournal()
+    engine = Engine(NO_RETRY, Async(), journal=journal)
+
+    async def enter_and_forget() -> None:
+        await engine.__aenter__()
+
+    asyncio.run(enter_and_forget())
+    engine.post(opened("c1"))
+    ack = engine.call(reply("c1", "k1"), PATIENCE_S)
+    assert ack.error == "delivery failed: RuntimeError"
+    engine.stop(PATIENCE_S)

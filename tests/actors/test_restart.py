@@ -189,6 +189,42 @@ def test_a_send_in_doubt_is_asked_for_once_and_its_channel_waits() -> None:
     assert platform.seen == ["answer of k2"]
 
 
+def test_an_answer_that_does_not_come_holds_up_its_own_channel_only() -> None:
+    """Two sends in doubt, in two channels of one chat; the platform says nothing of the first, and is asked again."""
+    journal, clock, silent = MemoryJournal(), VirtualClock(), threading.Event()
+    asked: list[str] = []
+
+    class Asked(Platform):
+        def reconcile(self, delivery: str, /) -> Reconciliation:
+            asked.append(delivery)
+            if delivery == "reply:c1:k1":
+                silent.wait(PATIENCE_S)
+            elif asked.count(delivery) == 1:
+                raise ConnectionError
+            return "not_sent"
+
+    engine = Engine({}, Plain(lambda _: None), journal=journal, clock=clock)
+    engine.start()
+    engine.post(opened("c1", "P"))
+    engine.post(opened("c1", "Q", 5, "dc/7"))
+    engine.post(reply("c1", "k1"))
+    engine.post(reply("c1", "k2", "Q"))
+    engine.idle(PATIENCE_S)
+    engine.kill()
+    platform = Asked()
+    engine = Engine({}, platform, journal=MemoryJournal(journal.frames), clock=clock)
+    engine.start()
+    while asked.count("reply:c1:k2") < 2:
+        if (due_ms := engine.next_due_ms()) is not None and due_ms <= 1000:
+            clock.advance_to(due_ms)
+    while not platform.seen:
+        engine.look(lambda _: None)
+    silent.set()
+    engine.idle(PATIENCE_S)
+    assert platform.seen == ["answer of k2", "answer of k1"]
+    engine.stop()
+
+
 def test_a_restart_says_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
     journal, clock = MemoryJournal(), VirtualClock()
     found: list[signals.Signal] = []
