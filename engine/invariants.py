@@ -51,14 +51,15 @@ class After:
         self.channels: list[Touched] = []
         by_kind = {"chat": self.chats, "turn": self.turns, "channel": self.channels}
         for pair in touched.items():
-            by_kind[pair[0].address.kind].append(pair)
+            kind = pair[0].address.kind
+            if kind != "channel" or pair[0].state is not None:
+                by_kind[kind].append(pair)
         self.terminals: list[TurnSettled] = []
         self.sends: list[Send | Edit | Preview] = []
         for command in commands:
-            kind = command.__class__
-            if kind is TurnSettled:
+            if command.__class__ is TurnSettled:
                 self.terminals.append(command)  # type: ignore[arg-type]
-            elif kind in SENT:
+            elif command.__class__ in SENT:
                 self.sends.append(command)  # type: ignore[arg-type]
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types

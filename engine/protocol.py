@@ -47,6 +47,7 @@ __all__ = [
     "Recorded",
     "Recover",
     "RefusedHere",
+    "Retire",
     "RewindPlan",
     "Settlement",
     "Shed",
@@ -312,6 +313,10 @@ class PreviewEnd(Told, frozen=True, gc=False):
     turn_id: str
 
 
+class Retire(Told, frozen=True, gc=False):
+    """The chat uses more channels than it may remember; an idle one leaves, its receipts with it."""
+
+
 class ShowMark(Told, frozen=True, gc=False):
     """Put the refusal mark on a message."""
 
@@ -399,6 +404,7 @@ Message = (
     | Deliver
     | ShowPreview
     | PreviewEnd
+    | Retire
     | ShowMark
     | QuoteGiven
     | Settlement

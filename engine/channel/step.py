@@ -35,6 +35,7 @@ from turnkeeper.engine.protocol import (
     QuoteGiven,
     QuoteSettled,
     Recover,
+    Retire,
     Settlement,
     ShowMark,
     ShowPreview,
@@ -55,7 +56,13 @@ def step(state: ChannelState, message: Message, at: At) -> Transition[ChannelSta
     handler = HANDLERS.get(type(message))
     if handler is not None:
         handler(draft, message)
-    return draft.close(_due_ms(draft.state, at))
+    leaves = isinstance(message, Retire) and _is_idle(draft.state)
+    return draft.close(_due_ms(draft.state, at), leaves=leaves)
+
+
+def _is_idle(state: ChannelState) -> bool:
+    """Say whether nothing is out, waits, or could still be corrected."""
+    return not (state.out or state.queue or state.loose or state.unknown or state.preview)
 
 
 def _on_quote(draft: ChannelDraft, given: QuoteGiven) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from turnkeeper.engine.chat.state import ChatState, Registered
 from turnkeeper.engine.events import ChannelRegistered, ServerRemoved
-from turnkeeper.engine.ids import ChannelRef
-from turnkeeper.engine.protocol import Draft
+from turnkeeper.engine.ids import ChannelRef, channel_at
+from turnkeeper.engine.protocol import Draft, Retire
 from turnkeeper.engine.signals import LimitReached
 
 __all__ = ["known_place", "lookup", "on_registered", "on_server_removed", "register_lazily", "resolved", "usable"]
@@ -33,20 +33,54 @@ def register_lazily(draft: ChatDraft, channel: ChannelRef, *, open_: bool) -> No
 
 
 def usable(draft: ChatDraft, channel: ChannelRef) -> bool:
-    """Say whether the chat can send there: its server is known, and `limits.channels_per_chat` allows it."""
-    state, limit = draft.state, draft.at.policy.limits.channels_per_chat
+    """Say whether the chat can send there, and remember the place: its server must be known.
+
+    Above `limits.channels_per_chat` the place that was used first and is not in use leaves, and that is told;
+    only where every one of them is in use is there no room.
+    """
     name = str(channel)
     if channel.server is None:
         return False
-    if name in state.places or name in state.channels:
-        known = True
-    else:
-        known = len(set(state.places) | set(state.channels)) < limit
-        if not known:
-            draft.signal(LimitReached(chat=state.chat, limit="channels_per_chat"))
-    if known and name not in state.places:
-        draft.set(places={**state.places, name: True})
-    return known
+    state = draft.state
+    if name not in state.places and name not in state.channels and not _has_room(draft):
+        draft.signal(LimitReached(chat=state.chat, limit="channels_per_chat"))
+        if not _make_room(draft):
+            return False
+    if name not in draft.state.places:
+        draft.set(places={**draft.state.places, name: True})
+    return True
+
+
+def _has_room(draft: ChatDraft) -> bool:
+    known = draft.state.places.keys() | draft.state.channels.keys()
+    return len(known) < draft.at.policy.limits.channels_per_chat
+
+
+def _make_room(draft: ChatDraft) -> bool:
+    """Forget the oldest place that is not in use; what the host registered itself leaves last."""
+    state = draft.state
+    used = _in_use(state)
+    idle = [name for name in dict.fromkeys([*state.places, *state.channels]) if name not in used]
+    lazy = [name for name in idle if name not in state.channels or state.channels[name].lazy]
+    if not idle:
+        return False
+    gone = (lazy or idle)[0]
+    draft.set(
+        places={name: True for name in state.places if name != gone},
+        channels={name: entry for name, entry in state.channels.items() if name != gone},
+    )
+    draft.tell(channel_at(state.chat, ChannelRef.parse(gone)), Retire())
+    return True
+
+
+def _in_use(state: ChatState) -> set[str]:
+    """Name the places that something of this chat still needs."""
+    refs = [state.home]
+    for turn in state.turns.values():
+        if turn.status != "settled":
+            refs += [turn.answers.channel, turn.speech, turn.preview]
+    refs += [known.channel for _, known in state.outbound.items() if known.outcome in {"in flight", "unknown"}]
+    return {str(ref) for ref in refs if ref is not None}
 
 
 def lookup(state: ChatState, channel: ChannelRef | None) -> Registered | None:

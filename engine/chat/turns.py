@@ -48,6 +48,9 @@ def on_opened(draft: ChatDraft, event: TurnOpened) -> None:
         addressed=addressed,
     )
     draft.set(turns={**draft.state.turns, event.turn_id: entry})
+    for place in (answers.channel, speech):
+        if place is not None:
+            directory.usable(draft, place)
     if not subagent:
         draft.set(last_refused=None, read_tick=draft.state.tick)
     _write_primary(draft, event.turn_id, source, answers, known)
