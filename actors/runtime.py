@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from turnkeeper.actors.sqlite import SqliteJournal
 from turnkeeper.actors.system import Engine
 from turnkeeper.engine.errors import NotRunning
 from turnkeeper.engine.inspection import queued
@@ -16,12 +21,12 @@ if TYPE_CHECKING:
     from turnkeeper.engine.commands import Command
     from turnkeeper.engine.config import Config
     from turnkeeper.engine.events import Event
-    from turnkeeper.engine.journal import Record
+    from turnkeeper.engine.journal import Journal, Record
     from turnkeeper.engine.lab.clock import VirtualClock
     from turnkeeper.engine.lab.platform import Platform
     from turnkeeper.engine.ports import Reconciliation
 
-__all__ = ["ActorsRuntime"]
+__all__ = ["ActorsRuntime", "SqliteRuntime"]
 
 PATIENCE_S = 60
 """A scenario that is not quiet by then has found a fault of ours."""
@@ -52,7 +57,7 @@ class ActorsRuntime:
     name = "actors"
 
     def __init__(self, clock: VirtualClock, platform: Platform, observe: Callable[[Record, Run], None]) -> None:
-        self.journal = MemoryJournal()
+        self._memory = MemoryJournal()
         self._clock = clock
         self._platform = platform
         self._observe = observe
@@ -64,6 +69,11 @@ class ActorsRuntime:
         if self._running is None:
             raise NotRunning("the actors runtime was not started; call start()")
         return self._running
+
+    @property
+    def journal(self) -> Journal:
+        """Where it is recorded; what outlives a crash."""
+        return self._memory
 
     def start(self, config: Config, *, reconciles: bool) -> None:
         """Recover from the journal and go on."""
@@ -92,7 +102,7 @@ class ActorsRuntime:
     def crash(self) -> None:
         """Drop everything but the journal's bytes."""
         self.engine.kill()
-        self.journal = MemoryJournal(self.journal.frames, self.journal.kept)
+        self._memory = MemoryJournal(self._memory.frames, self._memory.kept)
 
     def stop(self) -> None:
         """End in good order."""
@@ -106,3 +116,57 @@ class ActorsRuntime:
     def queued(self, chat: str) -> list[str]:
         """List the deliveries that wait or are out."""
         return self.engine.look(lambda cell: queued(cell, chat))
+
+
+SNAPSHOT_EVERY = 7
+"""So few events that most crashes of a scenario find a snapshot, and frames behind it."""
+
+
+class SqliteRuntime(ActorsRuntime):
+    """The engine on a journal of files: a crash opens them again, and finds what was committed.
+
+    Args:
+        path: the file; by default one in a folder that is removed at the end.
+
+    """
+
+    name = "sqlite"
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        platform: Platform,
+        observe: Callable[[Record, Run], None],
+        *,
+        path: Path | None = None,
+    ) -> None:
+        super().__init__(clock, platform, observe)
+        self._folder = None if path is not None else tempfile.TemporaryDirectory(prefix="turnkeeper-")
+        self._path = Path(self._folder.name, "scenario.journal") if self._folder is not None else Path(str(path))
+        self._sqlite = self._opened()
+
+    def _opened(self) -> SqliteJournal:
+        return SqliteJournal(self._path, sync="normal", linger_ms=0)
+
+    @property
+    def journal(self) -> Journal:
+        """Where it is recorded; what outlives a crash."""
+        return self._sqlite
+
+    def start(self, config: Config, *, reconciles: bool) -> None:
+        """Recover from the journal and go on."""
+        settings = msgspec.structs.replace(config.journal, snapshot_every_events=SNAPSHOT_EVERY)
+        super().start(msgspec.structs.replace(config, journal=settings), reconciles=reconciles)
+
+    def crash(self) -> None:
+        """Drop everything but the file."""
+        self.engine.kill()
+        self._sqlite.abandon()
+        self._sqlite = self._opened()
+
+    def stop(self) -> None:
+        """End in good order."""
+        super().stop()
+        self._sqlite.close()
+        if self._folder is not None:
+            self._folder.cleanup()

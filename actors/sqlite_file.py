@@ -57,7 +57,7 @@ class JournalFile:
     Args:
         path: the file.
         sync: "full" makes every commit durable; "normal" may lose the newest commits at a power cut.
-        make: make it, with mode 0600, if it is not there; else that is an error.
+        make: for the writer: make it, with mode 0600, if it is not there. A tool gets an error then, and changes nothing.
 
     Raises:
         Locked: another process has it open.
@@ -70,11 +70,12 @@ class JournalFile:
         self.path = Path(path)
         self.cut = 0
         """Damaged frames at the end that were cut off."""
+        self._makes = make
         if not make:
             self._check_kind()
         self._lock_file = self._lock()
         try:
-            self.db = self._open(sync, make=make)
+            self.db = self._open(sync)
         except BaseException:
             os.close(self._lock_file)
             raise
@@ -113,17 +114,20 @@ class JournalFile:
         self.db.close()
         os.close(self._lock_file)
 
-    def _open(self, sync: str, *, make: bool) -> sqlite3.Connection:
+    def _open(self, sync: str) -> sqlite3.Connection:
         try:
-            if make:
+            if self._makes:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            if not make and db.execute("SELECT 1 FROM sqlite_master WHERE name = 'frames'").fetchone() is None:
-                raise JournalError(f"{self.path}: is a database, and no journal")
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute(f"PRAGMA synchronous = {'FULL' if sync == 'full' else 'NORMAL'}")
-            db.executescript(TABLES)
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
+            if self._makes:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute(f"PRAGMA synchronous = {'FULL' if sync == 'full' else 'NORMAL'}")
+                db.executescript(TABLES)
+                db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
+            else:
+                db.execute("PRAGMA query_only = ON")
+                if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'frames'").fetchone() is None:
+                    raise JournalError(f"{self.path}: is a database, and no journal")
             (schema,) = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         except (sqlite3.Error, OSError) as error:
             raise JournalError(f"{self.path}: cannot be used as a journal ({cause_of(error)})") from error
@@ -220,15 +224,17 @@ class JournalFile:
         return next(self._rows(found, seq), None)
 
     def _cut_from(self, last_seq: int, error: DecodeError) -> None:
-        later = last_seq
+        later, self.cut = last_seq, 1
         while (row := self._frame_after(later)) is not None:
             later, frame = row
+            self.cut += 1
             if _is_whole(frame):
                 raise JournalError(
                     f"{self.path}: frame {last_seq} is damaged and others follow it ({error}); restore a copy"
                 ) from error
-        self.cut = self.query("DELETE FROM frames WHERE last_seq >= ?", last_seq).rowcount
-        log.error("journal cut at its last whole frame", extra={"path": str(self.path), "frames_cut": self.cut})
+        if self._makes:
+            self.query("DELETE FROM frames WHERE last_seq >= ?", last_seq)
+            log.error("journal cut at its last whole frame", extra={"path": str(self.path), "frames_cut": self.cut})
 
 
 def _is_whole(frame: bytes) -> bool:

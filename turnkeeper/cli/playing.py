@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RUNTIMES", "Played", "RuntimeName", "comments_of", "maker_of", "play_file", "read_bytes"]
 
-RuntimeName = Literal["cell", "actors"]
-RUNTIMES: dict[str, tuple[RuntimeName, ...]] = {"cell": ("cell",), "actors": ("actors",), "both": ("cell", "actors")}
+RuntimeName = Literal["cell", "actors", "sqlite"]
+RUNTIMES: dict[str, tuple[RuntimeName, ...]] = {
+    "cell": ("cell",),
+    "actors": ("actors",),
+    "sqlite": ("sqlite",),
+    "both": ("cell", "actors"),
+    "all": ("cell", "actors", "sqlite"),
+}
 """The words of `--runtime`."""
 TRANSCRIPT = "transcript"
 """What stands for the runtime of a transcript scenario: it needs none."""
@@ -88,9 +94,9 @@ def maker_of(runtime: RuntimeName) -> RuntimeMaker:
     """Return what makes a runtime; pykka is only loaded for the one that needs it."""
     if runtime == "cell":
         return CellRuntime
-    from turnkeeper.actors.runtime import ActorsRuntime
+    from turnkeeper.actors.runtime import ActorsRuntime, SqliteRuntime
 
-    return ActorsRuntime
+    return ActorsRuntime if runtime == "actors" else SqliteRuntime
 
 
 def _play(scenario: Scenario, runtime: RuntimeName) -> Played:

@@ -25,7 +25,7 @@ MISMATCH, UNREADABLE = 1, 2
     type=click.Choice(list(RUNTIMES)),
     default="both",
     show_default=True,
-    help="The plain cell, the whole engine with its actors, or each in turn.",
+    help="The plain cell, the whole engine with its actors, that on a SQLite journal; both: the first two.",
 )
 @click.option("--transcript", is_flag=True, help="Print what happened for files that pass, too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each file and runtime.")
