@@ -31,7 +31,7 @@ $(VENV)/installed: pyproject.toml
 
 # The tools as well, and the links that show mypy and pyright one package (docs/adr/0002).
 $(VENV)/developed: pyproject.toml | $(VENV)/installed
-	$(PIP) install --editable '.[dev]'
+	$(PIP) install --editable '.[dev,examples]'
 	ln -sfn ../engine turnkeeper/engine
 	ln -sfn ../actors turnkeeper/actors
 	ln -sfn ../metrics turnkeeper/metrics
