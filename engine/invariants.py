@@ -27,7 +27,6 @@ __all__ = ["PREDICATES", "After", "audit", "violations"]
 OPEN_INPUT = frozenset({"written", "seen", "answering"})
 OVERTAKES = frozenset({"interrupted", "lost"})
 """Ends that do not wait for what is in flight."""
-SENT = frozenset({Send, Edit, Preview})
 Touched = tuple[Any, Any]
 """An owner, and its state before."""
 
@@ -57,10 +56,10 @@ class After:
         self.terminals: list[TurnSettled] = []
         self.sends: list[Send | Edit | Preview] = []
         for command in commands:
-            if command.__class__ is TurnSettled:
-                self.terminals.append(command)  # type: ignore[arg-type]
-            elif command.__class__ in SENT:
-                self.sends.append(command)  # type: ignore[arg-type]
+            if isinstance(command, TurnSettled):
+                self.terminals.append(command)
+            elif isinstance(command, Send | Edit | Preview):
+                self.sends.append(command)
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types
         """Return an owner's state now, or None."""
