@@ -5,7 +5,7 @@ Nothing here writes. A journal that an engine has open is refused, as a second e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -90,7 +90,7 @@ class History:
         self.base_seq = 0 if base is None else base.seq
         """Where the snapshot stands; 0: there is none."""
 
-    def __enter__(self) -> History:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

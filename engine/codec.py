@@ -1,13 +1,15 @@
 """The wire and the journal: msgpack of the vocabulary, typed on the way in, with a schema version.
 
-msgspec gives the types and checks them; msgpack writes and reads the bytes. A frame is what is committed at
-once: a marker, the schema version, a crc32 of the payload, and the payload, an array of records.
+msgspec gives the types, checks them, and writes and reads the bytes; what it refuses goes through msgpack, which
+carries half a surrogate pair and says what is wrong with damaged bytes. Each writes what the other reads. A frame is
+what is committed at once: a marker, the schema version, a crc32 of the payload, and the payload, an array of records.
 """
 
 from __future__ import annotations
 
 import difflib
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
@@ -30,6 +32,7 @@ __all__ = [
     "encode",
     "end_of",
     "event_from",
+    "frame_as",
     "frame_of",
     "payload_of",
 ]
@@ -39,11 +42,22 @@ SCHEMA = 1
 MARK = b"TK"
 HEAD = struct.Struct(">2sHIqq")
 """Marker, schema version, crc32 of the payload, seq and time of the last record."""
+DOWN: dict[int, Callable[[bytes], bytes]] = {}
+"""For each schema above 1, how its payload is written for the version before; additive fields need nothing."""
 T = TypeVar("T")
+_write = msgspec.msgpack.Encoder().encode
+_readers: dict[Any, Callable[[bytes], Any]] = {}
 
 
 def encode(value: object) -> bytes:
     """Write a message, state or record as msgpack."""
+    try:
+        return _write(value)
+    except Exception:  # noqa: BLE001 - half a surrogate pair; what nobody can write is told by the slower one
+        return _write_any(value)
+
+
+def _write_any(value: object) -> bytes:
     plain = msgspec.to_builtins(value)
     packed: bytes = msgpack.packb(plain, use_bin_type=True, unicode_errors="surrogatepass")
     return packed
@@ -65,6 +79,17 @@ def decode(data: bytes, kind: type[T]) -> T:
         DecodeError: the bytes are no msgpack, or a field has another type; the text names the field's path.
 
     """
+    read = _readers.get(kind)
+    if read is None:
+        read = _readers[kind] = msgspec.msgpack.Decoder(kind).decode
+    try:
+        return read(data)  # type: ignore[no-any-return]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _read_any(data, kind)
+
+
+def _read_any(data: bytes, kind: type[T]) -> T:
+    """Read slowly: half a surrogate pair is carried, and what cannot be read is named."""
     try:
         return msgspec.convert(_unpack(data), type=kind)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -122,6 +147,23 @@ def payload_of(frame: bytes) -> bytes:
     if crc32(payload) != crc:
         raise DecodeError(f"a frame of {len(payload)} bytes does not match its checksum; it is damaged")
     return payload
+
+
+def frame_as(frame: bytes, schema: int) -> bytes:
+    """Write a frame once more as an older version reads it: its payload taken down one schema after the other.
+
+    Raises:
+        DecodeError: there is no way to that schema.
+
+    """
+    mark, found, _, last_seq, at_ms = _head(frame)
+    payload = payload_of(frame)
+    while found > schema:
+        down = DOWN.get(found)
+        if down is None:
+            raise DecodeError(f"schema {found} cannot be written as schema {schema}; there is no way down from {found}")
+        payload, found = down(payload), found - 1
+    return HEAD.pack(mark, found, crc32(payload), last_seq, at_ms) + payload
 
 
 def event_from(raw: Mapping[str, object]) -> Event:

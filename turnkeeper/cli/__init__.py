@@ -17,6 +17,7 @@ COMMANDS = {
     "explain-rules": "explain_rules",
     "check-config": "check_config",
     "transcript": "transcript",
+    "journal": "journal",
 }
 """Command and its module; the module holds the command under the module's own name."""
 
