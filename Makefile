@@ -11,7 +11,7 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs-rules docs-check clean
+.PHONY: help run dev test lint format docs-rules docs-check sim mutants clean
 
 help:
 	@echo "make run         show the incident: two answers become one"
@@ -20,6 +20,8 @@ help:
 	@echo "make lint        the checks of make test without the tests"
 	@echo "make format      format and fix what can be fixed"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
+	@echo "make sim         run the simulator, SEEDS=20000 FROM=0; every table row must be reached"
+	@echo "make mutants     break every table row and plant known bugs: tests must notice"
 	@echo "make clean       remove everything that make made"
 
 # The package and what it needs at run time.
@@ -66,6 +68,15 @@ docs-rules: dev
 docs-check: dev
 	$(BIN)/turnkeeper explain-rules --check docs/rules
 	@$(BIN)/turnkeeper explain-rules --diagram | diff docs/turn.mmd - || { echo 'docs/turn.mmd is stale: run "make docs-rules" and commit it'; exit 1; }
+
+SEEDS ?= 20000
+FROM ?= 0
+
+sim: dev
+	$(BIN)/turnkeeper simulate --seeds $(SEEDS) --from $(FROM) --all-rows
+
+mutants: dev
+	$(BIN)/python -m tests.mutants.run
 
 clean:
 	rm -rf $(VENV) build dist htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

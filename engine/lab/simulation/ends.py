@@ -150,7 +150,7 @@ class Ends:
             self._complain(f"redelivered, but never written: {command.turn_id}")
         elif entry.event.source != "autosteer":
             self._complain(f"redelivered: {command.turn_id} is {entry.event.source}")
-        elif len(entry.redelivered) > 1 and self._oracle.roomy:
+        elif any(len(ids) > 1 for ids in entry.redelivered.values()) and self._oracle.roomy:
             self._complain(f"redelivered twice: {command.turn_id}")
         elif {"input_seen", "input_acked"} & set(entry.told) and self._oracle.roomy:
             self._complain(f"redelivered: {command.turn_id} was read")

@@ -58,6 +58,8 @@ class Oracle:
         self.breaches = breaches
         self.roomy = _roomy(config.limits)
         self.now_ms = 0
+        self.resends = config.delivery.on_unknown == "resend"
+        """What may have arrived could be sent again, at some time."""
         self.torn = False
         """The process died in the middle of something: what it was about to hand over, nobody saw."""
         self._chats: dict[str, Seen] = {}
@@ -79,6 +81,7 @@ class Oracle:
 
     def reloaded(self, config: Config, now_ms: int) -> None:
         """Judge by another configuration from now on; a limit that was ever small stays small."""
+        self.resends = self.resends or config.delivery.on_unknown == "resend"
         timeout_ms, self.config = self.config.delivery.settle_timeout_ms, config
         for log in self._chats.values():
             log.timed_out(timeout_ms, now_ms)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnkeeper.engine.commands import Command, Rewind, Settleable
-from turnkeeper.engine.lab.platform import Platform
+from turnkeeper.engine.events import Settled
+from turnkeeper.engine.lab.platform import Platform, Settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,15 @@ class WatchedPlatform(Platform):
             self._held[command.delivery] = command
         else:
             super()._operate(command)
+
+    def settle(self, told: Settling) -> Settled:
+        """Settle as told; what is told of another attempt than the one that is held leaves that one held."""
+        before = dict(self._held)
+        event = super().settle(told)
+        kept = before.get(event.delivery)
+        if kept is not None and event.attempt != kept.attempt:
+            self._held[event.delivery] = kept
+        return event
 
     def held(self) -> list[str]:
         """List what waits for a `settle` step."""

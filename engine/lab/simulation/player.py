@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from turnkeeper.engine.errors import DecodeError
+from turnkeeper.engine.errors import DecodeError, InvariantViolated
 from turnkeeper.engine.invariants import audit
 from turnkeeper.engine.lab.clock import VirtualClock
 from turnkeeper.engine.lab.platform import Directive, directive_from
@@ -22,6 +22,7 @@ from turnkeeper.engine.lab.steps import event_of, settling_of
 if TYPE_CHECKING:
     from turnkeeper.engine.cell import Run
     from turnkeeper.engine.commands import Command
+    from turnkeeper.engine.events import Event
     from turnkeeper.engine.journal import Body, Record
     from turnkeeper.engine.signals import Signal
 
@@ -30,6 +31,7 @@ __all__ = ["CUT", "Player", "Raw"]
 Raw = dict[str, Any]
 CUT = "# cut"
 """A step that only a simulation has: crash during the next step, before or after its n-th record."""
+RECORDS_MAX = 50_000
 
 
 class Cut(BaseException):
@@ -39,12 +41,17 @@ class Cut(BaseException):
 class FragileRuntime(CellRuntime):
     """The plain cell, in a process that dies when it is told to."""
 
+    left = RECORDS_MAX
+    """Records until something is wrong: nothing that is simulated takes so many."""
     cut: int | None = None
     """Records until it dies; None: it lives."""
     cut_before = False
     """It dies before the record is written, and so after what the last one led to was performed."""
 
     def _run(self, body: Body, *also: Signal) -> Run:
+        self.left -= 1
+        if not self.left:
+            raise InvariantViolated(f"more than {RECORDS_MAX} records; something goes on for ever")
         if self.cut is None:
             return super()._run(body, *also)
         self.cut -= 1
@@ -78,12 +85,16 @@ class Player:
         self.runtime = FragileRuntime(self.clock, self.platform, self._observe, paranoid=paranoid)
         self._chats: dict[str, None] = {}
         self._cut: Raw | None = None
+        self._posting: Event | None = None
+        """What was posted and is not committed yet."""
         self.runtime.start(self.config, reconciles=False)
 
     def _performed(self, command: Command) -> None:
         self.oracle.performed(command, self.clock.now_ms())
 
     def _observe(self, record: Record, run: Run) -> None:
+        if record.body.event is self._posting:
+            self._posting = None
         for row in run.rows:
             self.rows.add((row.table, row.row))
         self.breaches += [f"invariant {name}" for name in run.violated]
@@ -102,10 +113,13 @@ class Player:
             return
         self.platform.step = directive_from(raw["deliver"]) if "deliver" in raw else self.platform.default
         cut, self._cut = self._cut, None
-        if cut is None:
-            self._step(kind, raw)
-        else:
-            self._cut_short(cut, kind, raw)
+        try:
+            if cut is None:
+                self._step(kind, raw)
+            else:
+                self._cut_short(cut, kind, raw)
+        except InvariantViolated as error:
+            self.breaches.append(f"invariant: {error}")
 
     def _cut_short(self, cut: Raw, kind: str, raw: Raw) -> None:
         """Die in the middle of a step; one that is too short for that is followed by the crash."""
@@ -118,6 +132,10 @@ class Player:
         self.runtime.cut = None
         down: Raw = {name: cut[name] for name in ("down_ms", "reconcile") if name in cut}
         self._crash(down, answers_lost=died)
+        unread, self._posting = self._posting, None
+        if unread is not None:
+            # It was never admitted, so its sender posts it again.
+            self._post(unread)
 
     def _step(self, kind: str, raw: Raw) -> None:
         match kind:
@@ -142,8 +160,9 @@ class Player:
             case _:
                 self._post(event_of(kind, raw[kind]))
 
-    def _post(self, event: Any) -> None:  # noqa: ANN401 - any of the events
+    def _post(self, event: Event) -> None:
         self._chats[event.chat] = None
+        self._posting = event
         self.runtime.post(event)
         self._settle_all()
 

@@ -139,8 +139,8 @@ class InputSeen:
         self.event = event
         self.written = at
         self.told: list[str] = []
-        self.redelivered: set[str] = set()
-        """The commands that asked to hand it over again; one may come again under its own id."""
+        self.redelivered: dict[tuple[str, int | str | None], set[str]] = {}
+        """The commands that asked to hand its message over again; one may come again under its own id."""
 
 
 class Seen:
@@ -241,7 +241,7 @@ class Seen:
             settled_well = event.reason == "not_modified" and isinstance(attempt.command, Edit)
             attempt.told = "sent" if settled_well else event.outcome
             attempt.parts_done = (event.parts_done or 0) if isinstance(attempt.command, Send) else 0
-        if event.outcome == "sent" and not known.messages:
+        if (event.outcome == "sent" or event.parts_done) and not known.messages:
             known.messages = event.messages
 
     def other(self, command: Command) -> None:
@@ -251,7 +251,9 @@ class Seen:
             if call is not None:
                 call.acks.append(command)
         elif isinstance(command, Redeliver) and command.turn_id in self.inputs:
-            self.inputs[command.turn_id].redelivered.add(command.id)
+            self.inputs[command.turn_id].redelivered.setdefault((str(command.channel), command.message), set()).add(
+                command.id
+            )
 
     def crashed(self, at_ms: int) -> None:
         """The process is gone: what was out is out no more, and nobody waits for an answer."""

@@ -61,7 +61,7 @@ class Sends:
             return
         if isinstance(command, Send):
             maybe = sum(attempt.visible for attempt in known.attempts)
-            allowed = 1 if self._oracle.config.delivery.on_unknown == "resend" else 0
+            allowed = 1 if self._oracle.resends else 0
             if maybe > allowed:
                 self._complain(f"sent twice: {command.delivery} may have arrived")
             parts = max(attempt.parts_done for attempt in known.attempts)
