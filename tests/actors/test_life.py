@@ -223,6 +223,27 @@ async def test_the_loop_goes_on_while_a_plain_call_hangs() -> None:
         never.set()
 
 
+async def test_leaving_waits_for_what_the_loop_performs() -> None:
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(command: commands.Send) -> events.Settled:
+        inside.set()
+        await go_on.wait()
+        return sent(command)
+
+    engine = Engine({}, Async(lambda command: hold(command) if isinstance(command, commands.Send) else None))
+    async with engine:
+        await engine.post(opened("c1"))
+        asking = asyncio.ensure_future(engine.ask(reply("c1", "k1")))
+        await inside.wait()
+        leaving = asyncio.ensure_future(engine.__aexit__(None, None, None))
+        await asyncio.to_thread(_until_refused, engine)
+        go_on.set()
+        assert (await asking).ok
+        await leaving
+    assert engine.inspect("c1")["turns"]["P"]["replies"] == 1
+
+
 async def test_cancelled_while_it_starts_it_is_stopped() -> None:
     journal = HandJournal()
     engine = Engine({}, Async(), journal=journal)
