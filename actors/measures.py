@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from turnkeeper.actors.log import log
@@ -33,20 +34,39 @@ class Measures:
     """
 
     def __init__(self, registry: CollectorRegistry | None, addr: str | None) -> None:
+        self._registry = registry
+        self._addr = addr
         self._instruments: Instruments | None = None
-        self._exporter: Exporter | None = None
-        if registry is None and addr is not None:
-            from prometheus_client import CollectorRegistry  # noqa: PLC0415 - only who counts loads it
-
-            registry = CollectorRegistry()
+        self._awake: Callable[[], Mapping[str, int]] = dict
+        self._longest: Callable[[], int] = int
         if registry is not None:
-            from turnkeeper.metrics.instruments import Instruments  # noqa: PLC0415 - only who counts loads it
+            self._count_on(registry)
+        self._exporter = self._exporter_on(addr)
 
-            self._instruments = Instruments.on(registry)
-        if registry is not None and addr is not None:
-            from turnkeeper.metrics.exporter import Exporter  # noqa: PLC0415 - only who serves loads it
+    def _count_on(self, registry: CollectorRegistry) -> None:
+        from turnkeeper.metrics.instruments import Instruments  # noqa: PLC0415 - only who counts loads it
 
-            self._exporter = Exporter(registry, addr)
+        made = Instruments.on(registry)
+        for kind in ("chat", "turn", "channel"):
+            made.watch("live_actors", lambda kind=kind: self._awake().get(kind, 0), kind)  # type: ignore[misc]
+        made.watch("ingress_depth_max", self._depth)
+        made.set("config_last_reload_successful", 1)
+        self._instruments = made
+
+    def _exporter_on(self, addr: str | None) -> Exporter | None:
+        if addr is None:
+            return None
+        from prometheus_client import CollectorRegistry  # noqa: PLC0415 - only who serves loads it
+
+        from turnkeeper.metrics.exporter import Exporter  # noqa: PLC0415 - only who serves loads it
+
+        if self._registry is None:
+            self._registry = CollectorRegistry()
+            self._count_on(self._registry)
+        return Exporter(self._registry, addr)
+
+    def _depth(self) -> int:
+        return self._longest()
 
     @property
     def port(self) -> int | None:
@@ -64,18 +84,31 @@ class Measures:
             self._exporter.start()
 
     def stop(self) -> None:
-        """Serve no longer."""
+        """Serve no longer; the host's registry must not keep a stopped engine alive."""
+        self.watch(dict, int)
         if self._exporter is not None:
             self._exporter.stop()
 
+    def move(self, addr: str | None) -> None:
+        """Serve on another address, or nowhere.
+
+        Raises:
+            ConfigError: it cannot be read, or nobody can listen there; then it stays where it is.
+
+        """
+        if addr == self._addr:
+            return
+        moved, left = self._exporter_on(addr), self._exporter
+        if moved is not None:
+            moved.start()
+        self._addr, self._exporter = addr, moved
+        if left is not None:
+            # It waits for a scrape that is being answered; whoever reloads, perhaps on a loop, does not.
+            threading.Thread(target=left.stop, name="turnkeeper-metrics", daemon=True).start()
+
     def watch(self, awake: Callable[[], Mapping[str, int]], longest: Callable[[], int]) -> None:
         """Let the gauges be read from the running system: actors by kind, and the longest queue of a chat."""
-        if self._instruments is None:
-            return
-        self.reloaded(None)
-        for kind in ("chat", "turn", "channel"):
-            self._instruments.watch("live_actors", lambda kind=kind: awake().get(kind, 0), kind)  # type: ignore[misc]
-        self._instruments.watch("ingress_depth_max", longest)
+        self._awake, self._longest = awake, longest
 
     def observe(self, record: Record, run: Run, spent_ns: int) -> None:
         """Count one committed record."""

@@ -105,6 +105,17 @@ class Sequencer:
                 f"events are taken again at limits.ingress_low, {self._low}: post this one again later"
             )
 
+    def check(self) -> None:
+        """Find out whether a configuration would be taken.
+
+        Raises:
+            NotRunning: not started, stopping, or stopped.
+
+        """
+        with self._changed:
+            if self.door is not Door.OPEN:
+                raise NotRunning(f"a configuration was not taken: {self.door.value}") from self._why
+
     def put_own(self, entry: Entry) -> bool:
         """Take an entry of the engine itself, whatever waits; False once it is closed."""
         with self._changed:
@@ -218,4 +229,4 @@ def _nothing() -> None:
 
 def _named(entry: Entry) -> str:
     event = entry.body.event
-    return "a record" if event is None else f"{type(event).__struct_config__.tag} of chat {entry.chat}"
+    return "a configuration" if event is None else f"{type(event).__struct_config__.tag} of chat {entry.chat}"

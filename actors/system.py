@@ -279,13 +279,16 @@ class Engine:
             NotRunning: the engine does not run.
 
         """
+        admission = Admission()
         try:
             read = load_config(config)
+            self._sequencer.check()
+            self._parts.measures.move(read.metrics.addr)
         except ConfigError as error:
             self._parts.measures.reloaded(error)
             raise
-        admission = Admission()
         self._sequencer.put(Entry("", Body(configured=self._parts.policy(read)), admission), bypass=True)
+        self._shard.snapshots.every = read.journal.snapshot_every_events
         self.config = read
         self._parts.measures.reloaded(None)
         return admission

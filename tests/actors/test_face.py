@@ -174,6 +174,26 @@ def test_an_address_that_is_taken_stops_the_start() -> None:
             Engine(taken, Plain()).start()
 
 
+def test_a_reload_moves_what_is_served() -> None:
+    def scraped(engine: Engine) -> str:
+        url = f"http://127.0.0.1:{engine.metrics_port}/metrics"
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            return str(answer.read().decode())
+
+    with Engine({}, Plain()) as engine:
+        assert engine.metrics_port is None
+        engine.reload({"metrics": {"addr": "127.0.0.1:0"}}).wait(PATIENCE_S)
+        first = engine.metrics_port
+        engine.post(activity("c1")).wait(PATIENCE_S)
+        assert 'turnkeeper_events_total{type="activity"} 1.0' in scraped(engine)
+        with pytest.raises(ConfigError, match="nobody can listen there"):
+            engine.reload({"metrics": {"addr": "203.0.113.9:1"}})
+        assert engine.metrics_port == first
+        assert "turnkeeper_config_last_reload_successful 0.0" in scraped(engine)
+        engine.reload({}).wait(PATIENCE_S)
+        assert engine.metrics_port is None
+
+
 def test_nothing_is_logged_unless_the_host_listens_and_never_a_text(caplog: pytest.LogCaptureFixture) -> None:
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("turnkeeper").handlers)
     caplog.set_level(logging.DEBUG)
