@@ -11,12 +11,13 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs-rules docs-check sim mutants clean
+.PHONY: help run dev test lint format docs-rules docs-check sim mutants clean crash
 
 help:
 	@echo "make run         show the incident: two answers become one"
 	@echo "make test        format, lint, types, layers, generated docs, all tests"
 	@echo "make dev         only set up .venv with the development tools"
+	@echo "make crash       kill a gateway 200 times, and read what its users saw"
 	@echo "make lint        the checks of make test without the tests"
 	@echo "make format      format and fix what can be fixed"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
@@ -47,6 +48,13 @@ run: $(VENV)/installed
 test: lint docs-check
 	$(BIN)/python -m pytest --cov --cov-report=
 	$(BIN)/coverage report --include='engine/*' --fail-under=$(COVERAGE_ENGINE_MIN)
+
+# KILLS and SEED say how often and which story; `make test` kills it 20 times.
+KILLS ?= 200
+SEED ?= 6
+
+crash: dev
+	TURNKEEPER_KILLS=$(KILLS) TURNKEEPER_SEED=$(SEED) $(BIN)/python -m pytest tests/crash
 
 lint: dev
 	$(BIN)/ruff format --check

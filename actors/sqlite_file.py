@@ -28,6 +28,7 @@ log = logging.getLogger("turnkeeper.journal")
 SCHEMA = 1
 """Of the tables; that of the frames is `codec.SCHEMA`."""
 TABLES = """
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS frames (last_seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, data BLOB NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS base (
@@ -36,6 +37,7 @@ CREATE TABLE IF NOT EXISTS base (
 CREATE TABLE IF NOT EXISTS pictures (
     chat BLOB NOT NULL, seq INTEGER NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,
     PRIMARY KEY (chat, seq)) STRICT, WITHOUT ROWID;
+COMMIT;
 """
 MAGIC = b"SQLite format 3\0"
 
@@ -127,7 +129,7 @@ class JournalFile:
             else:
                 db.execute("PRAGMA query_only = ON")
                 if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'frames'").fetchone() is None:
-                    raise JournalError(f"{self.path}: is a database, and no journal")
+                    raise JournalError(f"{self.path}: is a database and no journal, or nothing was recorded yet")
             (schema,) = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         except (sqlite3.Error, OSError) as error:
             raise JournalError(f"{self.path}: cannot be used as a journal ({cause_of(error)})") from error

@@ -60,6 +60,10 @@ STEPS_MAX = 100_000
 OPENS_CHANNEL = (Deliver, ShowPreview, ShowMark)
 
 
+def _place(owner: OwnerLike) -> tuple[str, int, str]:
+    return owner.address.chat, -RANK[owner.address.kind], owner.address.key
+
+
 class OwnerLike(Protocol):
     """What the cell needs of an owner, plain or actor."""
 
@@ -224,7 +228,8 @@ class Cell:
         elif body.handed is not None:
             self._begin_handed(body.handed)
         elif body.recovered is not None:
-            for owner in tuple(self.owners.values()):
+            # In an order that does not depend on whether the owners came from a snapshot or from a replay.
+            for owner in sorted(self.owners.values(), key=_place):
                 owner.tell(Recover(body.recovered.down_ms))
 
     def _begin_due(self, due: DueBody) -> None:
