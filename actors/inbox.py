@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    import pykka
     from pykka._envelope import Envelope
 
-    from turnkeeper.actors.owners import OwnerActor
-    from turnkeeper.engine.cell import Cell
+    from turnkeeper.engine.cell import Cell, OwnerLike
     from turnkeeper.engine.ids import Address
 
 __all__ = ["House", "Inbox"]
@@ -36,11 +36,11 @@ class Inbox:
 
     __slots__ = ("actor", "address", "house", "shell")
 
-    actor: OwnerActor | None
+    actor: OwnerLike | None
     """None: only the reference is used, the owner is asleep or not opened."""
     address: Address
     house: House
-    shell: OwnerActor | None
+    shell: pykka.Actor | None
     """Kept for a reference that points to it weakly."""
 
     def put(self, envelope: Envelope[Any], /) -> None:

@@ -52,14 +52,14 @@ class Shard:
     performer: Performer
     desk: Release
     snapshots: Snapshots
-    after_run: Callable[[Run], None]
-    """Called after each run."""
-    configured: Callable[[Policy], None]
-    """Called when another policy is in force."""
-    admit: Callable[[Address, Envelope[Any]], None]
-    """Takes what is told through a pykka reference, from outside of a run; any thread."""
 
     def __init__(self, sequencer: Sequencer, journal: Journal, clock: Clock) -> None:
+        self.after_run: Callable[[Run], None] = _nothing
+        """Called after each run."""
+        self.configured: Callable[[Policy], None] = _nothing
+        """Called when another policy is in force."""
+        self.admit: Callable[[Address, Envelope[Any]], None] = _nothing
+        """Takes what is told through a pykka reference, from outside of a run; any thread."""
         self.failure: BaseException | None = None
         """What ended the shard, if it was not closed."""
         self.seq = 0
@@ -300,6 +300,10 @@ class Shard:
             error.__cause__ = self.failure
             return error
         return NotRunning("the engine stopped before this was answered; ask again after the next start")
+
+
+def _nothing(*_: object) -> None:
+    """Stand in for a hook that is not set yet."""
 
 
 def _look(waiter: Waiter[Any], what: Callable[[], Any]) -> None:
