@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 import time
 from importlib.metadata import version
@@ -38,6 +39,7 @@ def test_the_seams_are_where_they_were() -> None:
     assert pykka.Actor.__abstractmethods__ == {"_create_actor_inbox", "_create_future", "_start_actor_loop"}
     assert not OwnerActor.__abstractmethods__
     source = inspect.getsource(pykka.Actor.__init__)
+    assert re.findall(r"self\.(\w+) = ", source) == ["actor_urn", "actor_inbox", "actor_stopped", "_actor_ref"]
     assert "self._create_actor_inbox()" in source
     assert "self.actor_stopped = threading.Event()" in source
     assert "self.actor_inbox.put(Envelope(message))" in inspect.getsource(pykka.ActorRef.tell)
