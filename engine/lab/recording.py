@@ -40,6 +40,7 @@ def recording_of(records: Callable[[], Iterable[Record]], name: str) -> Iterator
     yield {"deliver": "hold"}
     for record in records():
         yield from writer.steps(record)
+    yield from writer.end()
 
 
 def _config(policy: Policy) -> Step:
@@ -103,7 +104,7 @@ class Writer:
         elif body.recovered is not None:
             yield from self._restart(record)
         elif body.configured is not None:
-            if body.configured != self.policy:
+            if _config(body.configured) != _config(self.policy):
                 yield from self._advance()
                 yield {"reload": _config(body.configured)}
             self.policy = body.configured
@@ -111,6 +112,10 @@ class Writer:
             yield from self._advance()
             yield self._event(body.event)
         self._flights.note(record)
+
+    def end(self) -> Iterator[Step]:
+        """Yield what is left: the time that passed until the last record."""
+        return self._advance()
 
     def _advance(self) -> Iterator[Step]:
         if self._passed_ms:
