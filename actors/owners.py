@@ -34,7 +34,14 @@ class OwnerActor(pykka.Actor):
     """An owner that runs on the shard's thread, inside a run only."""
 
     def __init__(self, address: Address, state: Any, house: House, stopped: Event) -> None:  # noqa: ANN401 - one of three state types
-        super().__init__()
+        # What pykka's constructor sets, but for the urn: random numbers for one cost as much as four events.
+        self.actor_urn = f"urn:turnkeeper:{address.chat}:{address}"
+        self.actor_stopped = stopped
+        """One flag tells every reference of this engine that it stopped."""
+        inbox = self._create_actor_inbox()
+        inbox.actor, inbox.address, inbox.house, inbox.shell = self, address, house, None
+        self.actor_inbox = inbox
+        self._actor_ref = pykka.ActorRef(self)
         self.address = address
         self.state = state
         self.house = house
@@ -42,10 +49,6 @@ class OwnerActor(pykka.Actor):
         self.due_ms: int | None = None
         self.used = True
         """Since it was last considered for sleep."""
-        # One flag tells every reference of this engine that it stopped.
-        self.actor_stopped = self.actor_ref.actor_stopped = stopped
-        inbox: Any = self.actor_inbox
-        inbox.actor, inbox.address, inbox.house, inbox.shell = self, address, house, None
 
     @classmethod
     def start(cls, *_args: Any, **_kwargs: Any) -> NoReturn:

@@ -83,11 +83,12 @@ class OwnerLike(Protocol):
 
 def receive(owner: OwnerLike, message: Message) -> Transition[Any]:
     """Run the step of an owner, keep its state, and tell what it tells."""
-    done = STEPS[owner.address.kind](owner.state, message, owner.cell.at)
+    cell = owner.cell
+    done = STEPS[owner.address.kind](owner.state, message, cell.at)
     owner.state = done.state
     owner.due_ms = done.due_ms
     for to, told in done.tells:
-        target = owner.cell.owner(to, told)
+        target = cell.owner(to, told)
         if target is not None:
             target.tell(told)
     return done
@@ -191,14 +192,16 @@ class Cell:
     def _transact(self, body: Body) -> Run:
         before: dict[OwnerLike, Any] = {}
         run = Run([], [], [], [], violated=[])
+        fifo = self.fifo
         try:
             self._begin(body, run)
-            while self.fifo:
-                owner, message = self.fifo.popleft()
+            while fifo:
+                owner, message = fifo.popleft()
                 if owner.state is None:
                     # It left while the message travelled: its chat takes it.
                     owner = self._chat_of(owner.address)
-                before.setdefault(owner, owner.state)
+                if owner not in before:
+                    before[owner] = owner.state
                 self._step(owner, message, run)
             fired = None if body.due is None else Address.parse(body.due.chat, body.due.owner)
             run.violated.extend(violations(before, run.commands, self.owners, self.at.now_ms, fired=fired))
@@ -248,21 +251,32 @@ class Cell:
             owner.tell(message)
 
     def _step(self, owner: OwnerLike, message: Message, run: Run) -> None:
+        done = self._watched(owner, message) if self._paranoid else owner.on_receive(message)
+        run.steps += 1
+        # Most steps have none of these.
+        if done.commands:
+            run.commands += done.commands
+        if done.signals:
+            run.signals += done.signals
+        if done.counts:
+            run.counts += done.counts
+        if done.rows:
+            run.rows += done.rows
+        if done.go:
+            run.go = True
+        if run.steps > STEPS_MAX:
+            raise InvariantViolated(f"a run took more than {STEPS_MAX} steps; two owners answer each other for ever")
+
+    def _watched(self, owner: OwnerLike, message: Message) -> Transition[Any]:
+        """Handle a message, and insist that the step left alone what it was given."""
         state = owner.state
-        written = codec.encode(state) if self._paranoid else b""
+        written = codec.encode(state)
         done = owner.on_receive(message)
-        if self._paranoid and codec.encode(state) != written:
+        if codec.encode(state) != written:
             raise InvariantViolated(
                 f"a step of {owner.address} changed the state it was given ({type(message).__name__})"
             )
-        run.steps += 1
-        run.commands.extend(done.commands)
-        run.signals.extend(done.signals)
-        run.counts.extend(done.counts)
-        run.rows.extend(done.rows)
-        run.go = run.go or done.go
-        if run.steps > STEPS_MAX:
-            raise InvariantViolated(f"a run took more than {STEPS_MAX} steps; two owners answer each other for ever")
+        return done
 
     def _undo(self, before: dict[OwnerLike, Any]) -> None:
         """Give every touched owner its state back, and forget those that were opened."""

@@ -83,7 +83,8 @@ def decode(data: bytes, kind: type[T]) -> T:
     if read is None:
         read = _readers[kind] = msgspec.msgpack.Decoder(kind).decode
     try:
-        return read(data)  # type: ignore[no-any-return]
+        found: T = read(data)
+        return found
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_any(data, kind)
 
