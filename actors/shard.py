@@ -295,7 +295,8 @@ class Shard:
             return JournalError(str(failure))
         if self.failure is not None:
             error = NotRunning(
-                f"the engine stopped before this was answered: a run raised {type(self.failure).__name__}"
+                f"the engine stopped before this was answered: a run raised {type(self.failure).__name__}, "
+                "the cause of this error; look at it before the next start"
             )
             error.__cause__ = self.failure
             return error

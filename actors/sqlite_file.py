@@ -132,7 +132,10 @@ class JournalFile:
                     raise JournalError(f"{self.path}: is a database and no journal, or nothing was recorded yet")
             (schema,) = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
         except (sqlite3.Error, OSError) as error:
-            raise JournalError(f"{self.path}: cannot be used as a journal ({cause_of(error)})") from error
+            raise JournalError(
+                f"{self.path}: cannot be used as a journal ({cause_of(error)}); "
+                "journal.path names a journal, or a file that does not exist yet"
+            ) from error
         if schema > SCHEMA:
             db.close()
             raise SchemaTooNew(

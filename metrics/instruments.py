@@ -31,6 +31,7 @@ __all__ = ["Instruments"]
 
 MS, NS = 1_000, 1_000_000_000
 """Of these make a second."""
+ERROR_MAX = 200
 SINCE_MAX = 65_536
 """So many open turns and deliveries are timed at once; of more, the oldest are not."""
 EVENT_BOUNDS_NS = tuple(
@@ -91,7 +92,8 @@ class Instruments:
             )
         except ValueError as error:
             raise ConfigError(
-                f"registry: {error}; take Instruments.on(registry) for the ones that are there, or another registry"
+                f"registry: {_cut(str(error))}; "
+                "take Instruments.on(registry) for the ones that are there, or another registry"
             ) from error
 
     @classmethod
@@ -255,6 +257,11 @@ class Instruments:
             series = ", ".join(f"{name}{labels}" for name, one in self._gauges.items() for labels in one.values)
             raise InvariantViolated(f"gauge {gauge}{labels} does not exist; known: {series}")
         return known
+
+
+def _cut(text: str) -> str:
+    """Cut what names all metrics, one after the other."""
+    return text if len(text) <= ERROR_MAX else f"{text[:ERROR_MAX]}…"
 
 
 def _take(histogram: Bucketed, lasted_ms: int | None) -> None:

@@ -25,7 +25,7 @@ def bytes_of(file: str | Path) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise DecodeError(f"{file}: cannot be read ({error.strerror})") from error
+        raise DecodeError(f"{file}: cannot be read ({error.strerror}); give the path of a JSON Lines file") from error
 
 
 def lines_of(file: str | Path) -> list[Line]:
