@@ -123,12 +123,17 @@ def _on_consumed(draft: TurnDraft, told: Consumed) -> None:
 
 
 def _on_stop(draft: TurnDraft, told: StopCaptured) -> None:
-    """Keep the first Stop of a cycle; one that comes after new activity replaces it."""
+    """Keep the first Stop of a cycle; one that comes after new activity replaces it.
+
+    A first Stop that said nothing takes the words of the next: its grace goes on, no text is lost.
+    """
     state = draft.state
     if state.phase != "open" or state.interrupted_ms is not None:
         return
     kept = state.stop
     if kept is not None and not kept.worked and (kept.attributed or not told.attributed):
+        if kept.attributed is told.attributed and not kept.text.strip():
+            draft.set(stop=replace(kept, text=told.text, stop_id=told.stop_id, channel=told.channel))
         return
     draft.set(stop=Captured(told.text, draft.at.now_ms, told.stop_id, channel=told.channel, attributed=told.attributed))
 

@@ -58,6 +58,8 @@ class Oracle:
         self.breaches = breaches
         self.roomy = _roomy(config.limits)
         self.now_ms = 0
+        self.window_ms = config.dedup.window_ms
+        """The shortest that ever counted: a call may be judged by one setting and leave under another."""
         self.resends = config.delivery.on_unknown == "resend"
         """What may have arrived could be sent again, at some time."""
         self.torn = False
@@ -82,6 +84,7 @@ class Oracle:
     def reloaded(self, config: Config, now_ms: int) -> None:
         """Judge by another configuration from now on; a limit that was ever small stays small."""
         self.resends = self.resends or config.delivery.on_unknown == "resend"
+        self.window_ms = min(self.window_ms, config.dedup.window_ms)
         timeout_ms, self.config = self.config.delivery.settle_timeout_ms, config
         for log in self._chats.values():
             log.timed_out(timeout_ms, now_ms)

@@ -127,7 +127,7 @@ class TurnSeen:
         self.stop = ""
         """A Stop text that names this turn and that no work followed."""
         self.stopped = False
-        """A Stop came in this cycle: the first one counts."""
+        """A Stop came in this cycle, with words: the first one counts."""
 
 
 class InputSeen:
@@ -173,7 +173,8 @@ class Seen:
             self.turns.setdefault(event.turn_id, TurnSeen(event, self.at, self.config))
             self._written(event)
         elif isinstance(event, events.InputFolded):
-            self.inputs.setdefault(event.turn_id, InputSeen(event, self.at)).written = self.at
+            entry = self.inputs.setdefault(event.turn_id, InputSeen(event, self.at))
+            entry.event, entry.written = event, self.at
             self._written(event)
         elif isinstance(event, events.Stopped):
             self._stopped(event)
@@ -201,11 +202,12 @@ class Seen:
             self.messages.setdefault((str(event.channel), str(event.message)), set()).add(event.turn_id)
 
     def _stopped(self, event: events.Stopped) -> None:
-        turn = self.turns.get(event.turn_id or "")
-        if event.active:
+        words = event.text.strip()
+        if event.active or not words:
             return
+        turn = self.turns.get(event.turn_id or "")
         if turn is not None and turn.ended is None and not turn.interrupted and not turn.stopped:
-            turn.stop, turn.stopped = event.text.strip(), True
+            turn.stop, turn.stopped = words, True
         elif event.turn_id is None:
             for other in self.turns.values():
                 other.stopped = True

@@ -158,9 +158,8 @@ class Sends:
             or before.files != command.files
         ):
             return True
-        window_ms = self._oracle.config.dedup.window_ms
         spoken = before.purpose in {"fallback", "rescue"}
-        if not spoken and other.ended_ms is not None and now_ms - other.ended_ms >= window_ms:
+        if not spoken and other.ended_ms is not None and now_ms - other.ended_ms >= self._oracle.window_ms:
             return True
         call, first = self._call_of(command.delivery), self._call_of(other.delivery)
         if call is not None and self._newer(call, first.at if first is not None else other.first):
