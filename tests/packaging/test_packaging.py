@@ -1,6 +1,7 @@
 """One import name over three top-level folders: what is listed, built, installed and imported (docs/adr/0002)."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -161,6 +162,20 @@ def test_every_module_imports_from_the_wheel(installed: Path, tmp_path: Path) ->
 def test_the_command_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert "Usage: turnkeeper" in run(installed / "bin/turnkeeper", "--help", cwd=tmp_path)
     assert "Usage:" in run(installed / "bin/python", "-m", "turnkeeper", "--help", cwd=tmp_path)
+
+
+def test_the_program_of_the_readme_runs_as_printed(installed: Path, tmp_path: Path) -> None:
+    """Copied into an empty folder, with the wheel installed and nothing of the checkout on the path."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, printed = re.findall(
+        r"^```python\n(.*?)^```$.*?^```text\n(.*?)^```$",
+        readme[readme.index("## Embed it") :],
+        re.DOTALL | re.MULTILINE,
+    )[0]
+    (tmp_path / "gateway.py").write_text(code, encoding="utf-8")
+    assert run(installed / "bin/python", "-W", "error", "gateway.py", cwd=tmp_path) == printed
+    where = run(installed / "bin/python", "-c", "import turnkeeper.actors as a; print(a.__file__)", cwd=tmp_path)
+    assert Path(where).is_relative_to(installed)
 
 
 def test_a_hosts_own_folders_do_not_break_us(installed: Path, host: Path) -> None:
