@@ -77,7 +77,8 @@ async def hanging(engine: Engine, gateway: Gateway, ticks: int, phase: int) -> l
 
 async def control(engine: Engine, ticks: int) -> list[float]:
     """Measure while a call hangs where it must not: on the loop."""
-    asyncio.get_running_loop().call_later(ticks * TICK_S / 2, time.sleep, CONTROL_S)
+    for part in range(1, 6):
+        asyncio.get_running_loop().call_later(ticks * TICK_S * part / 6, time.sleep, CONTROL_S)
     return await lateness(engine, ticks)
 
 

@@ -97,7 +97,7 @@ def mypy(files: list[Path], home: Path) -> dict[int, str]:
     options = ["--strict", "--config-file", str(ini), "--output", "json", "--cache-dir", cache]
     done = checked([sys.executable, "-m", "mypy", *options, *map(str, files)], home)
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    said = [json.loads(line) for line in done.stdout.splitlines()]
+    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return {one["line"]: one["message"] for one in said if one["severity"] == "error"}
 
 
