@@ -69,7 +69,15 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
                 found.differs.append(DigestDiffers(chat=_chat(record.body), seq=record.seq))
         if progress is not None:
             progress(found)
+    _forget_other(cell, found)
     return found
+
+
+def _forget_other(cell: Cell, found: Replayed) -> None:
+    """Of a record that is decided otherwise now nothing is emitted: what it emitted then stands."""
+    other = {str(differs.seq) for differs in found.differs}
+    for command_id in [key for key in cell.pending if key.partition(".")[0] in other] if other else ():
+        cell.confirm(command_id)
 
 
 def _chat(body: Body) -> str:

@@ -108,9 +108,11 @@ class Writer:
                 yield from self._advance()
                 yield {"reload": _config(body.configured)}
             self.policy = body.configured
-        elif body.event is not None:
+        else:
+            # A deadline that came, a hand-over: it did before what follows, a restart above all.
             yield from self._advance()
-            yield self._event(body.event)
+            if body.event is not None:
+                yield self._event(body.event)
         self._flights.note(record)
 
     def end(self) -> Iterator[Step]:

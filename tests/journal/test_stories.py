@@ -66,7 +66,9 @@ def test_live_equals_replay_on_the_journals_of_all_scenarios(tmp_path: Path) -> 
     assert records > 10 * len(STORIES)
 
 
-@pytest.mark.parametrize("name", ["a01-combined-final", "z05-in-the-grace", "z02-in-flight-reconciled", "a64-flood-wait", "b08"])
+@pytest.mark.parametrize(
+    "name", ["a01-combined-final", "z05-in-the-grace", "z02-in-flight-reconciled", "a64-flood-wait", "b08"]
+)
 def test_a_dumped_journal_runs_as_a_recording(name: str, tmp_path: Path) -> None:
     """The recording of a story's journal shows users the same."""
     (file,) = [file for file in STORIES if file.stem == name]
