@@ -34,7 +34,9 @@ __all__ = [
 ]
 
 Purpose = Literal["reply", "fallback", "rescue", "report"]
+"""Why something is sent: the agent's call, its words at the end, an answer that would be lost, an operator's report."""
 RewindCause = Literal["auto_rewind", "unstick", "poison_breaker"]
+"""What asked for a rewind."""
 Outcome = Literal[
     "final-reply",
     "fallback",
@@ -51,6 +53,7 @@ Outcome = Literal[
     "lost",
     "expired",
 ]
+"""How a turn ended; docs/REPLIES.md explains each."""
 
 
 class CommandBase(msgspec.Struct, frozen=True, gc=False, tag_field="type", omit_defaults=True, kw_only=True):
@@ -193,5 +196,6 @@ class TurnSettled(CommandBase, frozen=True, gc=False, tag="turn_settled", kw_onl
 
 
 Command = Send | Edit | Preview | React | Record | Wake | Rewind | Notice | Reconcile | Redeliver | Ack | TurnSettled
+"""Whatever `perform` is given."""
 Settleable = Send | Edit | Preview | React
 """The commands that are handed over under a verdict, and settled by an event."""

@@ -55,6 +55,7 @@ else:
     """Written by a model: any JSON value is accepted, and the rules decide what it means."""
 
 InboundKind = Literal["message", "edit", "reaction", "reaction_removed", "deletion", "notice"]
+"""What came in."""
 PLACES = frozenset({"channel", "home", "reply_in", "report_to"})
 """The fields that hold a channel."""
 NESTING_MAX = 64
@@ -342,6 +343,7 @@ Event = (
     | Rewound
     | Settled
 )
+"""Whatever a host may post."""
 
 
 def _place(name: str, text: str) -> ChannelRef:

@@ -80,7 +80,9 @@ def _escaped(part: str) -> str:
 
 if TYPE_CHECKING:
     Place = ChannelRef
+    """A channel; decoding takes its written form too."""
     OptionalPlace = ChannelRef | None
+    """A channel, or none."""
 else:
     # Decoding also takes the written form; `settle_places` in events.py turns it into a ChannelRef.
     Place = ChannelRef | str

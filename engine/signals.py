@@ -396,3 +396,4 @@ Signal = (
     | ReactionFailed
     | UnstickRefused
 )
+"""Whatever was decided, and why."""

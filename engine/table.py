@@ -32,6 +32,7 @@ class _Anything:
 
 
 ANY = _Anything()
+"""A column of a row that may have any value."""
 
 
 class Row(msgspec.Struct, Generic[V_co], frozen=True):

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 InputState = Literal["written", "seen", "answering", "resolved", "dropped", "superseded", "fold-suspected", "cancelled"]
+"""How far an input has come."""
 FOLD_SOURCES = frozenset({"autosteer", "edit-fold"})
 """The sources whose replies a proof may attribute to the turn they were folded into."""
 

@@ -43,6 +43,7 @@ EDGES = (
     Edge("open", "settling", "an end that releases a fallback or rescue", (*SPOKEN, "final-reply")),
     Edge("settling", "settled", "the fallback or rescue settled", (*SPOKEN, "final-reply", "undelivered")),
 )
+"""The moves between phases, for the diagram."""
 
 
 def diagram() -> str:

@@ -111,8 +111,10 @@ OWNERS = (
         ),
     ),
 )
+"""The rules by owner, in the order of the docs."""
 
 RULES = tuple(rule for group in OWNERS for rule in group.rules)
+"""All rules, in that order."""
 
 
 class Symptom(msgspec.Struct, frozen=True):

@@ -20,6 +20,7 @@ from turnkeeper.engine.lab.platform import RECONCILIATIONS, Directive, Settling,
 __all__ = ["CHAT", "CHECKING", "Named", "Step", "check_step", "event_of", "named", "settling_of", "step_kind"]
 
 CHAT = "c1"
+"""The chat of a step that names none."""
 CHANNEL = "tg/100"
 PLACED = {"turn_opened", "input_folded", "inbound"}
 """Events that get the default channel where they name a message without one."""

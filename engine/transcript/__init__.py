@@ -96,3 +96,4 @@ TABLES: tuple[DecisionTable[object], ...] = (  # the docs are written from these
     STANDINGS,
     AFTER_CRASH,
 )
+"""The tables of the library; docs/rules/ is written from these."""

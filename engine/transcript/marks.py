@@ -21,6 +21,7 @@ __all__ = ["KINDS", "MARKS", "MIRROR_MODELS", "Mark", "MarkFacts", "Reading", "i
 
 PROVIDER = "openclaw"
 MIRROR_MODELS = ("delivery-mirror", "gateway-injected")
+"""The models that OpenClaw writes for what no model said."""
 KINDS = ("channel-final", "channel-final-suppressed", "message-tool-source-reply", "cron-direct-delivery-context")
 """The values of `openclawDeliveryMirror.kind` that OpenClaw 2026.6.11 to 2026.9.6 writes."""
 

@@ -24,6 +24,7 @@ from turnkeeper.engine.transcript.marks import KINDS, names_a_model
 __all__ = ["MERGES", "IncomingFacts", "Merging", "fuse", "same_said"]
 
 Merging = Literal["fuse", "conflict", "alias", "add"]
+"""What becomes of an entry that two sides have: one, a conflict, another name for it, or one more."""
 
 RECORDS = ("receipt", "openclawDeliveryMirror")
 LISTS = ("receipts", "aliases")

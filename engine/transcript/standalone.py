@@ -23,6 +23,7 @@ Hiding = Literal["receipt", "standalone", "context"]
 """How a receipt stays out of the prompt: hidden beside its original, hidden alone, or as a context line."""
 
 Standalone = Literal["hide", "context"]
+"""`transcript.standalone`: hide what was sent without an answer, or show it as context."""
 FILE_NAMES = re.compile(r"[^\s/\\]+\.[A-Za-z0-9]{1,5}")
 
 

@@ -25,6 +25,7 @@ from turnkeeper.engine.transcript.lines import Fields
 __all__ = ["ROOT", "Tree"]
 
 ROOT = -1
+"""The place above every entry."""
 LEAF = "leaf"
 SIDE = "side"
 

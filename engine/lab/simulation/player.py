@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CUT", "Player", "Raw"]
 
 Raw = dict[str, Any]
+"""A step as JSON."""
 CUT = "# cut"
 """A step that only a simulation has: crash during the next step, before or after its n-th record."""
 RECORDS_MAX = 50_000

@@ -21,6 +21,7 @@ __all__ = ["CHANNELS", "Chat", "Input", "World"]
 
 T = TypeVar("T")
 CHANNELS = ("tg/100", "dc/C2", "tg/100#7", "wa/9@s")
+"""The places of a simulated world."""
 
 
 class Input:
