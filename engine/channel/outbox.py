@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 
 from turnkeeper.engine import commands
-from turnkeeper.engine.channel import preview
+from turnkeeper.engine.channel import flood, preview
 from turnkeeper.engine.channel.state import ChannelState, Item
 from turnkeeper.engine.channel.tables import FAILURE, Cause, FailureFacts, Retry
 from turnkeeper.engine.ids import chat_at, turn_at
@@ -40,8 +40,6 @@ __all__ = [
 
 replace = msgspec.structs.replace
 Outcome = Literal["sent", "failed", "unknown"]
-HOLD_MAX_MS = 86_400_000
-"""A flood wait holds a channel no longer than a day, whatever the platform says."""
 RECONCILE_WAIT_MS = 60_000
 """How long an unbounded `settle_timeout_ms` still waits for the answer to `reconcile`."""
 
@@ -176,9 +174,8 @@ def failed(draft: Draft[ChannelState], told: Settlement) -> None:
         case Retry.FAIL:
             end(draft, "failed", told)
         case Retry.HOLD:
-            hold_ms = min(max(0, told.retry_after_ms or 0), HOLD_MAX_MS)
-            _wait(draft, hold_ms, counted=False)
-            draft.set(hold_until_ms=draft.at.now_ms + hold_ms)
+            _wait(draft, 0, counted=False)
+            flood.hold(draft, told.retry_after_ms or 0)
         case Retry.BACK_OFF:
             _wait(draft, _back_off_ms(draft, item), counted=True)
         case Retry.WITHOUT_QUOTE | Retry.PLAIN | Retry.AGAIN as how:

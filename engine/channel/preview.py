@@ -83,8 +83,6 @@ def _emit(draft: Draft[ChannelState], live: Preview, text: str) -> None:
 def settle(draft: Draft[ChannelState], out: Mark, told: Settlement) -> None:
     """Take in what became of a snapshot; a failed one is not tried again."""
     state = draft.state
-    if told.retry_after_ms is not None and told.outcome == "failed":
-        draft.set(hold_until_ms=max(state.hold_until_ms, draft.at.now_ms + told.retry_after_ms))
     if out.reserved:
         spent = told.outcome != "failed"
         draft.tell(turn_at(state.chat, out.turn_id), QuoteSettled(told.delivery, out.turn_id, spent))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import msgspec
 
 from turnkeeper.engine import commands
-from turnkeeper.engine.channel import outbox, preview
+from turnkeeper.engine.channel import flood, outbox, preview
 from turnkeeper.engine.channel.state import ChannelState, Item, Mark
 from turnkeeper.engine.channel.tables import SETTLEMENT, Known, Now, SettlementFacts, Told
 from turnkeeper.engine.ids import chat_at, turn_at
@@ -180,6 +180,8 @@ def _amend_receipt(draft: ChannelDraft, told: Settlement) -> None:
 def _settle_loose(draft: ChannelDraft, loose: Mark, told: Settlement) -> None:
     """A snapshot or a reaction ended; neither is tried again, and neither ever fails a turn."""
     draft.set(loose={key: kept for key, kept in draft.state.loose.items() if key != told.delivery})
+    if told.outcome == "failed" and told.retry_after_ms is not None:
+        flood.hold(draft, told.retry_after_ms)
     if loose.kind == "preview":
         preview.settle(draft, loose, told)
     elif told.outcome == "failed":
@@ -256,7 +258,8 @@ def _on_recover(draft: ChannelDraft, _: Recover) -> None:
     elif item.phase in {"handed", "reconciling"}:
         draft.set(out=replace(item, phase="handed"))
         outbox.doubt(draft)
-    elif item.phase == "emitted":
+    else:
+        # It waits to be handed over, or for its retry: that the engine was down is no wait of its own.
         draft.set(out=replace(item, since_ms=now))
 
 

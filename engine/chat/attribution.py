@@ -71,13 +71,17 @@ def _echo(state: ChatState, echoed: object) -> tuple[Echo, str]:
     if not isinstance(echoed, str):
         return Echo.NONE, ""
     turn = state.turns.get(echoed)
-    known = state.ledger.get(echoed) or state.tombstones.get(echoed)
+    kept = state.ledger.get(echoed)
+    known = kept or state.tombstones.get(echoed)
     source = known.source if known is not None else turn.source if turn is not None else ""
     if turn is not None and turn.status == "open":
         return Echo.OPEN, source
     if not source:
         return Echo.NONE, ""
-    return (Echo.FOLD if source in FOLD_SOURCES else Echo.OTHER), source
+    if source not in FOLD_SOURCES:
+        return Echo.OTHER, source
+    # Only what is ledgered can prove; an evicted id is late (A1).
+    return (Echo.FOLD if kept is not None else Echo.FOLD_GONE), source
 
 
 def number(count: int) -> Number:

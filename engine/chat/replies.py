@@ -76,7 +76,8 @@ def _content_keys(state: ChatState, owner: Attribution, call: ToolCall) -> tuple
     if owner.late:
         entry = state.ledger.get(owner.echoed)
         merged = entry.merged if entry is not None else ""
-        if entry is not None and not merged and not entry.is_turn and owner.echoed in call.consumed:
+        known = entry or state.tombstones.get(owner.echoed)
+        if known is not None and not merged and not known.is_turn and owner.echoed in call.consumed:
             named = _named(state, call)
             merged = named[0].turn_id if len(named) == 1 else ""
         owners = [merged, owner.echoed]

@@ -44,7 +44,8 @@ class Echo(StrEnum):
 
     OPEN = "an open turn"
     FOLD = "ledgered, not open, fold source"
-    OTHER = "ledgered, not open, other source"
+    FOLD_GONE = "left the ledger, fold source"
+    OTHER = "ledgered or left it, not open, other source"
     NONE = "unknown, absent or no string"
 
 
@@ -77,7 +78,7 @@ ATTRIBUTION: DecisionTable[Owner] = DecisionTable("attribution", AttributionFact
     #                     echo        in_consumed consumed_open open_turns   proof
     Row("echoed-open",  (Echo.OPEN,  ANY,        ANY,          ANY,         ANY),        Owner.ECHOED,   "the turn is still open"),
     Row("proven-fold",  (Echo.FOLD,  True,       Number.ONE,   ANY,         "consumed"), Owner.CONSUMED, "one combined reply for a merged input"),
-    Row("late-fold",    (Echo.FOLD,  ANY,        ANY,          ANY,         ANY),        Owner.LATE,     "no proof of a single owner: do not guess"),
+    Row("late-fold",    ((Echo.FOLD, Echo.FOLD_GONE), ANY, ANY, ANY,        ANY),        Owner.LATE,     "no proof of a single owner: do not guess"),
     Row("late-other",   (Echo.OTHER, ANY,        ANY,          ANY,         ANY),        Owner.LATE,     "an earlier turn's own id"),
     Row("only-open",    (Echo.NONE,  ANY,        ANY,          Number.ONE,  ANY),        Owner.ONLY,     "no id to trust and one place to go"),
     Row("orphan",       (Echo.NONE,  ANY,        ANY,          Number.MANY, ANY),        Owner.NOBODY,   "no id to trust and no single place"),

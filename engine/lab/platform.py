@@ -21,6 +21,7 @@ __all__ = ["RECONCILIATIONS", "Directive", "Fault", "Platform", "Settling", "dir
 
 FIRST_MESSAGE = 9001
 RECONCILIATIONS: tuple[Reconciliation, ...] = get_args(Reconciliation)
+"""The answers to `reconcile`."""
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,9 +84,16 @@ class Settling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return [self.delivery]
         if self.call_id is not None:
             return [delivery_key(form, self.chat, self.call_id) for form in ("reply", "edit")]
-        if self.turn_id is not None and self.purpose is not None:
-            return [delivery_key(self.purpose, self.chat, self.turn_id)]
         return []
+
+    def fits(self, command: Settleable) -> bool:
+        """Say whether this names the operation by its turn and purpose; `preview` and `react` are purposes too."""
+        if self.purpose is None or command.chat != self.chat or isinstance(command, Edit):
+            return False
+        if isinstance(command, React):
+            return self.purpose == "react" and command.delivery == delivery_key("react", self.chat, self.turn_id or "")
+        purpose = command.purpose if isinstance(command, Send) else "preview"
+        return (command.turn_id, purpose) == (self.turn_id, self.purpose)
 
 
 class Platform:
@@ -214,11 +222,18 @@ class Platform:
 
         """
         with self._lock:
-            for key in told.names():
+            for key in told.names() or self._meant(told):
                 command = self._held.pop(key, None) or self._latest(key)
                 if command is not None:
                     return self._resolve(command, told)
-        raise DecodeError(f"settle: nothing was handed over under {' or '.join(told.names()) or 'no name'}")
+        named = " or ".join(told.names()) or f"turn {told.turn_id}, purpose {told.purpose}"
+        raise DecodeError(f"settle: nothing was handed over under {named}")
+
+    def _meant(self, told: Settling) -> list[str]:
+        """List what a turn and a purpose name: what is held, oldest first, then what was performed last."""
+        held = [key for key, command in self._held.items() if told.fits(command)]
+        done = [one.delivery for one in reversed(self.performed) if isinstance(one, Settleable) and told.fits(one)]
+        return [*held, *done[:1]]
 
     def _latest(self, delivery: str) -> Settleable | None:
         for command in reversed(self.performed):

@@ -40,6 +40,7 @@ DECIDED: list[tuple[DecisionTable[Any], msgspec.Struct, str, str]] = [
     (c.ATTRIBUTION, c.AttributionFacts(Echo.FOLD, Y, MANY, MANY, "consumed"), "late-fold", "LATE"),
     (c.ATTRIBUTION, c.AttributionFacts(Echo.FOLD, Y, ZERO, ONE, "consumed"), "late-fold", "LATE"),
     (c.ATTRIBUTION, c.AttributionFacts(Echo.FOLD, N, ONE, ONE, "consumed"), "late-fold", "LATE"),
+    (c.ATTRIBUTION, c.AttributionFacts(Echo.FOLD_GONE, Y, ONE, ONE, "consumed"), "late-fold", "LATE"),
     (c.ATTRIBUTION, c.AttributionFacts(Echo.OTHER, Y, ONE, ONE, "consumed"), "late-other", "LATE"),
     (c.ATTRIBUTION, c.AttributionFacts(Echo.NONE, N, ZERO, ONE, "consumed"), "only-open", "ONLY"),
     (c.ATTRIBUTION, c.AttributionFacts(Echo.NONE, Y, ONE, MANY, "consumed"), "orphan", "NOBODY"),
@@ -173,7 +174,7 @@ def test_the_delivery_table_is_that_of_the_rules() -> None:
 
 
 def test_a_ledgered_id_is_never_taken_for_the_only_open_turn() -> None:
-    for echo, named, consumed, turns in product((Echo.FOLD, Echo.OTHER), (Y, N), Number, Number):
+    for echo, named, consumed, turns in product((Echo.FOLD, Echo.FOLD_GONE, Echo.OTHER), (Y, N), Number, Number):
         for proof in ("consumed", "off"):
             row = c.ATTRIBUTION.decide(c.AttributionFacts(echo, named, consumed, turns, proof)).row
             assert row in {"proven-fold", "late-fold", "late-other"}
