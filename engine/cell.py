@@ -56,7 +56,7 @@ STEPS: dict[str, Callable[[Any, Message, At], Transition[Any]]] = {
 RANK = {"channel": 0, "turn": 1, "chat": 2}
 """At one instant settlements come before ends, ends before what the chat judges."""
 STEPS_MAX = 100_000
-"""No event takes more; a run that does is a bug of ours, and is set aside."""
+"""No event takes more, beyond the messages it begins with; a run that does is a bug of ours, and is set aside."""
 OPENS_CHANNEL = (Deliver, ShowPreview, ShowMark)
 
 
@@ -195,6 +195,7 @@ class Cell:
         fifo = self.fifo
         try:
             self._begin(body, run)
+            steps_max = STEPS_MAX + len(fifo)  # a restart begins with a step of every owner
             while fifo:
                 owner, message = fifo.popleft()
                 if owner.state is None:
@@ -203,6 +204,10 @@ class Cell:
                 if owner not in before:
                     before[owner] = owner.state
                 self._step(owner, message, run)
+                if run.steps > steps_max:
+                    raise InvariantViolated(
+                        f"a run took more than {steps_max} steps; two owners answer each other for ever"
+                    )
             fired = None if body.due is None else Address.parse(body.due.chat, body.due.owner)
             run.violated.extend(violations(before, run.commands, self.owners, self.at.now_ms, fired=fired))
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
@@ -264,8 +269,6 @@ class Cell:
             run.rows += done.rows
         if done.go:
             run.go = True
-        if run.steps > STEPS_MAX:
-            raise InvariantViolated(f"a run took more than {STEPS_MAX} steps; two owners answer each other for ever")
 
     def _watched(self, owner: OwnerLike, message: Message) -> Transition[Any]:
         """Handle a message, and insist that the step left alone what it was given."""
