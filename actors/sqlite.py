@@ -61,6 +61,8 @@ class SqliteJournal:
     ) -> None:
         self.file = JournalFile(path, sync=sync, make=True)
         self.path = self.file.path
+        self.commits = 0
+        """Transactions so far."""
         self._linger_s = linger_ms / 1000
         self._db = self.file.db
         self._arrivals = Arrivals(self._db, retain_days)
@@ -186,6 +188,7 @@ class SqliteJournal:
             if arrival is not None:
                 arrival.write(db, rows)
             db.execute("COMMIT")
+            self.commits += 1
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")
