@@ -11,7 +11,7 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs-rules docs-check sim mutants clean crash
+.PHONY: help run dev test lint format docs docs-rules docs-check sim mutants clean crash
 
 help:
 	@echo "make run         show the incident: two answers become one"
@@ -20,6 +20,7 @@ help:
 	@echo "make crash       kill a gateway 200 times, and read what its users saw"
 	@echo "make lint        the checks of make test without the tests"
 	@echo "make format      format and fix what can be fixed"
+	@echo "make docs        the documentation as a site, in site/"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
 	@echo "make sim         run the simulator, SEEDS=20000 FROM=0; every table row must be reached"
 	@echo "make mutants     break every table row and plant known bugs: tests must notice"
@@ -68,6 +69,11 @@ format: dev
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+# The site, offline: docs/API.md is filled from the docstrings. A warning is an error.
+docs: dev
+	test -x $(BIN)/mkdocs || $(PIP) install --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 docs-rules: dev
 	$(BIN)/turnkeeper explain-rules --write docs/rules
 	$(BIN)/turnkeeper explain-rules --diagram > docs/turn.mmd
@@ -87,5 +93,5 @@ mutants: dev
 	$(BIN)/python -m tests.mutants.run
 
 clean:
-	rm -rf $(VENV) build dist htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -f turnkeeper/engine turnkeeper/actors turnkeeper/metrics
