@@ -162,6 +162,7 @@ class Reception:
             return
         if self._desk.await_turn(chat, turn_id, waiter):
             return
+        self._shard.cell.wake(chat)
         owner: OwnerLike | None = self._shard.cell.owners.get(chat_at(chat))
         turn = owner.state.turns.get(turn_id) if owner is not None else None
         if turn is not None and turn.status == "settled":

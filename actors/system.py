@@ -325,7 +325,7 @@ class Engine:
 
 
 def _chats(cell: Cell) -> list[str]:
-    return [address.chat for address in cell.owners if address.kind == "chat"]
+    return [*(address.chat for address in cell.owners if address.kind == "chat"), *cell.asleep]
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -1,15 +1,17 @@
 """Owners, and one event run through them to the end, all or nothing.
 
 The cell holds the owners of many chats, one FIFO between them, their deadlines, and the commands that await
-confirmation. It takes `spawn(address, state, cell)`, which makes an owner: a plain one here, an actor in the
-running system; they differ in nothing but how `tell` travels. `receive` is the only caller of a step.
+confirmation. A chat that nothing is going on in falls asleep as a packed picture, and wakes at its next event: that
+changes no state and no decision. The cell takes `spawn(address, state, cell)`, which makes an owner: a plain one
+here, an actor in the running system; they differ in nothing but how `tell` travels. `receive` is the only caller
+of a step.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,12 +20,15 @@ from turnkeeper.engine.channel.state import open_channel
 from turnkeeper.engine.channel.step import step as channel_step
 from turnkeeper.engine.chat.state import open_chat
 from turnkeeper.engine.chat.step import step as chat_step
-from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Send
+from turnkeeper.engine.commands import Command, Edit, Preview, React, Send
 from turnkeeper.engine.config import Policy
+from turnkeeper.engine.confirmations import Confirmations
+from turnkeeper.engine.deadlines import Deadlines
 from turnkeeper.engine.errors import InvariantViolated
 from turnkeeper.engine.ids import Address, channel_at, chat_at
 from turnkeeper.engine.invariants import violations
 from turnkeeper.engine.journal import Body, DueBody, HandedBody
+from turnkeeper.engine.picture import ChatPicture, draw, owners_in, pack, rests, unpack
 from turnkeeper.engine.protocol import (
     At,
     Count,
@@ -37,14 +42,13 @@ from turnkeeper.engine.protocol import (
     ShowPreview,
     Transition,
 )
-from turnkeeper.engine.signals import LimitReached, SetAside, Signal
+from turnkeeper.engine.running import Group, OwnerLike, Run, place
+from turnkeeper.engine.signals import LimitReached, SetAside
 from turnkeeper.engine.turn.state import open_turn
 from turnkeeper.engine.turn.step import step as turn_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from turnkeeper.engine.table import Decision
 
 __all__ = ["Cell", "Owner", "OwnerLike", "Run", "plain_owner", "receive"]
 
@@ -53,32 +57,11 @@ STEPS: dict[str, Callable[[Any, Message, At], Transition[Any]]] = {
     "turn": turn_step,
     "channel": channel_step,
 }
-RANK = {"channel": 0, "turn": 1, "chat": 2}
-"""At one instant settlements come before ends, ends before what the chat judges."""
 STEPS_MAX = 100_000
 """No event takes more, beyond the messages it begins with; a run that does is a bug of ours, and is set aside."""
 OPENS_CHANNEL = (Deliver, ShowPreview, ShowMark)
-
-
-def _place(owner: OwnerLike) -> tuple[str, int, str]:
-    return owner.address.chat, -RANK[owner.address.kind], owner.address.key
-
-
-class OwnerLike(Protocol):
-    """What the cell needs of an owner, plain or actor."""
-
-    address: Address
-    state: Any
-    cell: Cell
-    due_ms: int | None
-
-    def tell(self, message: Message, /) -> None:
-        """Let the message travel to the cell's FIFO."""
-        ...
-
-    def on_receive(self, message: Message, /) -> Transition[Any]:
-        """Handle a message."""
-        ...
+AWAKE_CHATS = 4096
+"""Chats that are kept awake though nothing is going on in them: waking one costs as much as an event."""
 
 
 def receive(owner: OwnerLike, message: Message) -> Transition[Any]:
@@ -119,52 +102,41 @@ def plain_owner(address: Address, state: Any, cell: Cell) -> OwnerLike:  # noqa:
     return Owner(address, state, cell)
 
 
-class Run(msgspec.Struct):
-    """What one record led to."""
-
-    commands: list[Command] = []
-    signals: list[Signal] = []
-    counts: list[Count] = []
-    rows: list[Decision[object]] = []
-    steps: int = 0
-    go: bool = False
-    """The verdict on a hand-over."""
-    error: BaseException | None = None
-    """Why the record was set aside."""
-    violated: list[str] = []
-    """Invariants that do not hold any more."""
-
-    @property
-    def outcome(self) -> str:
-        """`ok`, or `set_aside`."""
-        return "ok" if self.error is None else "set_aside"
-
-
 class Cell:
     """The owners of many chats. One thread uses it; nothing in it knows of threads, clocks or disks.
 
     Args:
         spawn: makes an owner for a state; plain by default.
         paranoid: encode every state before and after each step and insist that no step changed it.
+        awake_max: chats above this number fall asleep, the longest unused first, once nothing is going on in them.
 
     """
 
     def __init__(
-        self, spawn: Callable[[Address, Any, Cell], OwnerLike] = plain_owner, *, paranoid: bool = False
+        self,
+        spawn: Callable[[Address, Any, Cell], OwnerLike] = plain_owner,
+        *,
+        paranoid: bool = False,
+        awake_max: int = AWAKE_CHATS,
     ) -> None:
         self.at = At(0, Policy())
         self.owners: dict[Address, OwnerLike] = {}
+        """Of the chats that are awake."""
+        self.asleep: dict[str, bytes] = {}
+        """Packed pictures, by chat."""
         self.fifo: deque[tuple[OwnerLike, Message]] = deque()
-        self.pending: dict[str, Command] = {}
+        self._confirmations = Confirmations()
+        self.pending = self._confirmations.pending
         """Commands that await confirmation, by id, oldest first: they are emitted again after a crash."""
         self.chats = 0
-        self._pending_of: dict[str, int] = {}
+        """Awake and asleep."""
         self._spawn = spawn
         self._paranoid = paranoid
         self._opened: list[OwnerLike] = []
-        self._dues: list[tuple[int, int, int, Address]] = []
-        self._due_of: dict[Address, int] = {}
-        self._pushed = 0
+        self._deadlines = Deadlines()
+        self._awake_max = awake_max
+        self._groups: dict[str, Group] = {}
+        """By chat, the longest unused first."""
 
     # ------------------------------------------------------------ running
 
@@ -175,7 +147,7 @@ class Cell:
         """
         self.at = At(at_ms, self.at.policy)
         if body.configured is not None:
-            self.at = At(at_ms, body.configured)
+            self._configure(body.configured, at_ms)
             return Run()
         if body.done is not None:
             self.confirm(body.done.id)
@@ -184,10 +156,18 @@ class Cell:
         for n, command in enumerate(run.commands):
             # Made in this run, seen by nobody yet.
             msgspec.structs.force_setattr(command, "id", f"{seq}.{n}")
-            self._await_confirmation(run, command)
+            if self._confirmations.admit(command, self.at.policy.limits.unconfirmed):
+                run.signals.append(LimitReached(chat=command.chat, limit="unconfirmed"))
         if body.handed is not None and run.error is None:
             self.confirm(body.handed.id)
         return run
+
+    def _configure(self, policy: Policy, at_ms: int) -> None:
+        """Take another policy; contents that a longer window holds again may matter to a restart: all wake."""
+        if policy.dedup.window_ms > self.at.policy.dedup.window_ms:
+            for chat in tuple(self.asleep):
+                self.wake(chat)
+        self.at = At(at_ms, policy)
 
     def _transact(self, body: Body) -> Run:
         before: dict[OwnerLike, Any] = {}
@@ -226,24 +206,23 @@ class Cell:
     def _begin(self, body: Body, run: Run) -> None:
         """Put the first message of a run into the FIFO."""
         if body.event is not None:
+            self.wake(body.event.chat)
             address = chat_at(body.event.chat)
             if address not in self.owners and self.chats >= self.at.policy.limits.chats:
                 run.signals.append(LimitReached(chat=body.event.chat, limit="chats"))
                 return
             self._tell(address, body.event)
         elif body.due is not None:
-            self._begin_due(body.due)
+            self.wake(body.due.chat)
+            address = Address.parse(body.due.chat, body.due.owner)
+            if address in self.owners:
+                self._tell(address, Due())
         elif body.handed is not None:
             self._begin_handed(body.handed)
         elif body.recovered is not None:
             # In an order that does not depend on whether the owners came from a snapshot or from a replay.
-            for owner in sorted(self.owners.values(), key=_place):
+            for owner in sorted(self.owners.values(), key=place):
                 owner.tell(Recover(body.recovered.down_ms))
-
-    def _begin_due(self, due: DueBody) -> None:
-        address = Address.parse(due.chat, due.owner)
-        if address in self.owners:
-            self._tell(address, Due())
 
     def _begin_handed(self, handed: HandedBody) -> None:
         command = self.pending.get(handed.id)
@@ -272,20 +251,17 @@ class Cell:
 
     def _watched(self, owner: OwnerLike, message: Message) -> Transition[Any]:
         """Handle a message, and insist that the step left alone what it was given."""
-        state = owner.state
-        written = codec.encode(state)
+        state, written = owner.state, codec.encode(owner.state)
         done = owner.on_receive(message)
         if codec.encode(state) != written:
-            raise InvariantViolated(
-                f"a step of {owner.address} changed the state it was given ({type(message).__name__})"
-            )
+            raise InvariantViolated(f"a step of {owner.address} changed the state it had ({type(message).__name__})")
         return done
 
     def _undo(self, before: dict[OwnerLike, Any]) -> None:
         """Give every touched owner its state back, and forget those that were opened."""
         self.fifo.clear()
         for owner, state in before.items():
-            owner.state = state
+            owner.state, owner.due_ms = state, self._deadlines.of(owner.address)
         for owner in self._opened:
             self._forget(owner)
         self._opened.clear()
@@ -296,9 +272,9 @@ class Cell:
         for owner in before:
             if owner.state is None:
                 self._forget(owner)
-                self._due_of.pop(owner.address, None)
-            else:
-                self._schedule(owner)
+            self._deadlines.put(owner.address, owner.due_ms)
+        if len(self._groups) > self._awake_max:
+            self._rest()
 
     # ------------------------------------------------------------ owners
 
@@ -323,85 +299,101 @@ class Cell:
 
     def _open(self, address: Address, state: Any) -> OwnerLike:  # noqa: ANN401 - one of three state types
         owner = self._spawn(address, state, self)
-        self.owners[address] = owner
+        self._enter(owner)
         self._opened.append(owner)
         self.chats += address.kind == "chat"
         return owner
 
+    def _enter(self, owner: OwnerLike) -> None:
+        address = owner.address
+        self.owners[address] = owner
+        self._groups.setdefault(address.chat, Group(self.at.now_ms)).addresses.append(address)
+
     def _forget(self, owner: OwnerLike) -> None:
-        if self.owners.get(owner.address) is owner:
-            del self.owners[owner.address]
-            self.chats -= owner.address.kind == "chat"
+        address = owner.address
+        if self.owners.get(address) is not owner:
+            return
+        del self.owners[address]
+        self.chats -= address.kind == "chat"
+        group = self._groups[address.chat]
+        group.addresses.remove(address)
+        if not group.addresses:
+            del self._groups[address.chat]
 
     def adopt(self, address: Address, state: Any, due_ms: int | None) -> None:  # noqa: ANN401 - one of three state types
         """Take in an owner with the state and deadline that it had, when a snapshot is loaded."""
         owner = self._open(address, state)
         self._opened.clear()
         owner.due_ms = due_ms
-        self._schedule(owner)
+        self._deadlines.put(address, due_ms)
+
+    def confirm(self, command_id: str) -> None:
+        """A command was handed over, or `perform` returned for it."""
+        self._confirmations.confirm(command_id)
 
     def expect_confirmation(self, command: Command) -> None:
         """Take in a command that awaits confirmation, when a snapshot is loaded; oldest first."""
-        self.pending[command.id] = command
-        self._pending_of[command.chat] = self._pending_of.get(command.chat, 0) + 1
+        self._confirmations.expect(command)
 
     def put(self, owner: OwnerLike, message: Message) -> None:
         """Take a message into the FIFO."""
         self.fifo.append((owner, message))
 
-    # ------------------------------------------------------------ deadlines
+    # ------------------------------------------------------------ sleep
 
-    def _schedule(self, owner: OwnerLike) -> None:
-        due_ms, address = owner.due_ms, owner.address
-        known = self._due_of.get(address)
-        if due_ms == known:
+    def wake(self, chat: str) -> None:
+        """Wake a chat, if it sleeps, and note that it is used."""
+        packed = self.asleep.pop(chat, None)
+        if packed is not None:
+            for address, state, _ in owners_in(codec.decode(unpack(packed), ChatPicture)):
+                self._enter(self._spawn(address, state, self))
             return
-        if due_ms is None:
-            self._due_of.pop(address, None)
-            return
-        self._due_of[address] = due_ms
-        self._pushed += 1
-        heappush(self._dues, (due_ms, RANK[address.kind], self._pushed, address))
+        group = self._groups.pop(chat, None)
+        if group is not None:
+            group.used_ms = self.at.now_ms
+            self._groups[chat] = group
+
+    def group(self, chat: str) -> list[OwnerLike]:
+        """List the owners of a chat that is awake."""
+        group = self._groups.get(chat)
+        return [] if group is None else [self.owners[address] for address in group.addresses]
+
+    def lay_asleep(self, picture: ChatPicture, encoded: bytes) -> None:
+        """Take in a chat that rests, when a snapshot is loaded."""
+        self.asleep[picture.state.chat] = pack(encoded)
+        self.chats += 1
+
+    def _rest(self) -> None:
+        """Let the longest unused chats fall asleep, if nothing is going on there and their content windows passed.
+
+        A restart begins the window of what was just said anew; for what sleeps there is none to begin.
+        """
+        for chat, group in (*islice(self._groups.items(), 2),):
+            if self.at.now_ms - group.used_ms <= self.at.policy.dedup.window_ms:
+                return
+            del self._groups[chat]
+            owners = [self.owners[address] for address in group.addresses]
+            picture = (
+                None if self._confirmations.awaited(chat) else draw((o.address, o.state, o.due_ms) for o in owners)
+            )
+            if picture is None or not rests(picture):
+                self._groups[chat] = group  # it is looked at again when its turn comes
+                continue
+            self.asleep[chat] = pack(codec.encode(picture))
+            for address in group.addresses:
+                del self.owners[address]
+
+    # ------------------------------------------------------------ deadlines
 
     def next_due_ms(self) -> int | None:
         """Return the earliest deadline of all owners."""
-        while self._dues and self._due_of.get(self._dues[0][3]) != self._dues[0][0]:
-            heappop(self._dues)
-        return self._dues[0][0] if self._dues else None
+        return self._deadlines.next_ms()
 
     def take_due(self, now_ms: int) -> Body | None:
         """Take the earliest deadline that came, as the body of a record; the owner checks it again."""
-        due_ms = self.next_due_ms()
-        if due_ms is None or due_ms > now_ms:
-            return None
-        address = heappop(self._dues)[3]
-        del self._due_of[address]
-        return Body(due=DueBody(address.chat, str(address)))
+        address = self._deadlines.take(now_ms)
+        return None if address is None else Body(due=DueBody(address.chat, str(address)))
 
     def forget_due(self, due: DueBody) -> None:
         """A replayed deadline came: it is not pending any more."""
-        self._due_of.pop(Address.parse(due.chat, due.owner), None)
-
-    # ------------------------------------------------------------ confirmation
-
-    def _await_confirmation(self, run: Run, command: Command) -> None:
-        """Keep a command until it is confirmed; an ack is dropped at a crash, its caller is gone."""
-        if isinstance(command, Ack):
-            return
-        chat = command.chat
-        if self._pending_of.get(chat, 0) >= self.at.policy.limits.unconfirmed:
-            oldest = next(key for key, kept in self.pending.items() if kept.chat == chat)
-            run.signals.append(LimitReached(chat=chat, limit="unconfirmed"))
-            self.confirm(oldest)
-        self.pending[command.id] = command
-        self._pending_of[chat] = self._pending_of.get(chat, 0) + 1
-
-    def confirm(self, command_id: str) -> None:
-        """The command was handed over, or `perform` returned for it."""
-        command = self.pending.pop(command_id, None)
-        if command is not None:
-            left = self._pending_of[command.chat] - 1
-            if left:
-                self._pending_of[command.chat] = left
-            else:
-                del self._pending_of[command.chat]
+        self._deadlines.put(Address.parse(due.chat, due.owner), None)

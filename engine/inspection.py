@@ -21,6 +21,7 @@ __all__ = ["inspect_chat", "queued"]
 
 def inspect_chat(cell: Cell, chat: str) -> dict[str, Any]:
     """Return what is known of a chat; an empty map for a chat that does not exist."""
+    cell.wake(chat)
     owner = cell.owners.get(chat_at(chat))
     if owner is None:
         return {}
@@ -45,6 +46,7 @@ def inspect_chat(cell: Cell, chat: str) -> dict[str, Any]:
 def queued(cell: Cell, chat: str) -> list[str]:
     """List the deliveries that wait or are out in the channels of a chat."""
     found: list[str] = []
+    cell.wake(chat)
     owner = cell.owners.get(chat_at(chat))
     if owner is None:
         return found

@@ -1,0 +1,72 @@
+"""What a run is made of: owners as the cell sees them, and what one record led to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from turnkeeper.engine.commands import Command
+from turnkeeper.engine.deadlines import RANK
+from turnkeeper.engine.ids import Address
+from turnkeeper.engine.protocol import Count, Message, Transition
+from turnkeeper.engine.signals import Signal
+from turnkeeper.engine.table import Decision
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.cell import Cell
+
+__all__ = ["Group", "OwnerLike", "Run", "place"]
+
+
+class OwnerLike(Protocol):
+    """What the cell needs of an owner, plain or actor."""
+
+    address: Address
+    state: Any
+    cell: Cell
+    due_ms: int | None
+
+    def tell(self, message: Message, /) -> None:
+        """Let the message travel to the cell's FIFO."""
+        ...
+
+    def on_receive(self, message: Message, /) -> Transition[Any]:
+        """Handle a message."""
+        ...
+
+
+def place(owner: OwnerLike) -> tuple[str, int, str]:
+    """Return where an owner stands when all are told: chat by chat, each chat before its turns and channels."""
+    return owner.address.chat, -RANK[owner.address.kind], owner.address.key
+
+
+class Run(msgspec.Struct):
+    """What one record led to."""
+
+    commands: list[Command] = []
+    signals: list[Signal] = []
+    counts: list[Count] = []
+    rows: list[Decision[object]] = []
+    steps: int = 0
+    go: bool = False
+    """The verdict on a hand-over."""
+    error: BaseException | None = None
+    """Why the record was set aside."""
+    violated: list[str] = []
+    """Invariants that do not hold any more."""
+
+    @property
+    def outcome(self) -> str:
+        """`ok`, or `set_aside`."""
+        return "ok" if self.error is None else "set_aside"
+
+
+class Group:
+    """The owners of one chat that is awake."""
+
+    __slots__ = ("addresses", "used_ms")
+
+    def __init__(self, used_ms: int) -> None:
+        self.addresses: list[Address] = []
+        self.used_ms = used_ms
