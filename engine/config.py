@@ -274,11 +274,12 @@ def load_config(source: Config | Mapping[str, object] | str | Path) -> Config:
     if isinstance(source, Mapping):
         return _read(source, "config")
     try:
-        return _read(tomllib.loads(Path(source).read_text(encoding="utf-8")), str(source))
+        raw = tomllib.loads(Path(source).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read ({error.strerror}); give the path of a TOML file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # bad TOML, no UTF-8, a number too long to read, nested too deep
         raise ConfigError(f"{source}: is no TOML ({error}); see config.example.toml") from error
+    return _read(raw, str(source))
 
 
 def _read(raw: Mapping[str, object], where: str) -> Config:

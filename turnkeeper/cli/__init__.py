@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from importlib import import_module
 
 import click
@@ -49,14 +50,22 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except EngineError as error:
             raise Refused(str(error)) from error
+        except OSError as error:
+            # Of a file that somebody named there is an error of the engine's; this one is of the output.
+            if error.filename is not None or error.errno == errno.EPIPE:
+                raise
+            raise Refused(f"the output cannot be written ({error.strerror})") from error
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+HELP = """One answer per turn: run scenarios, compare policies, read the rules.
+
+\b
+turnkeeper compare examples/incident.jsonl --set attribution.fold_proof=off
+turnkeeper explain-rules attribution
+"""
+
+
+@click.group(cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="turnkeeper", message="%(prog)s %(version)s")
 def main() -> None:
-    r"""One answer per turn: run scenarios, compare policies, read the rules.
-
-    \b
-    turnkeeper compare examples/incident.jsonl --set attribution.fold_proof=off
-    turnkeeper explain-rules attribution
-    """
+    """Run the command line."""

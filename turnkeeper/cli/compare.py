@@ -89,7 +89,7 @@ def _value(text: str) -> object:
     """Read a TOML value; what is none is a text."""
     try:
         read = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, a number too long to read, nested too deep
         return text
     return read["value"] if list(read) == ["value"] else text
 
