@@ -6,8 +6,9 @@ they come back as notices. Each chat has a line. The head of a line leaves when 
 is called only if its run says go, after its commit. The next of the line follows when that call has begun, so a
 chat's commands are handed over in order.
 
-A line has lanes: one for each channel, one for what goes to no channel. Calls of one lane follow each other;
-lanes do not wait for each other, as channels do not. A call that runs longer than `delivery.settle_timeout_ms`
+A line has lanes: one for each channel, one for its reactions, one for what goes to no channel. Calls of one lane
+follow each other; what goes to a channel passes what waits for another one, as channels do not wait for each
+other. What goes to no channel passes nothing, and nothing passes it. A call that runs longer than `delivery.settle_timeout_ms`
 is taken as hanging: it keeps its slot and holds its lane no longer. A command without settlement that raised
 is tried again with back-off, out of line, until it returns; then `done` is admitted.
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from turnkeeper.actors.log import log
 from turnkeeper.actors.outcomes import answer_of, settlement_of
-from turnkeeper.engine.commands import Ack, Reconcile, Send, Settleable
+from turnkeeper.engine.commands import Ack, React, Reconcile, Send, Settleable
 from turnkeeper.engine.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -62,12 +63,19 @@ class Job:
     def __init__(self, command: Command, line: Line, hold_ms: int) -> None:
         self.command = command
         self.line = line
-        self.lane = str(command.channel) if isinstance(command, Settleable | Reconcile) else ""
+        self.lane = _lane_of(command)
         self.hold_ms = hold_ms
         """It is not handed over before."""
         self.since_ms = 0
         """When it was handed over."""
         self.tries = 0
+
+
+def _lane_of(command: Command) -> str:
+    """Name what a call waits for: its channel's calls; a reaction for other reactions there alone."""
+    if isinstance(command, React):
+        return f"reactions in {command.channel}"
+    return str(command.channel) if isinstance(command, Settleable | Reconcile) else ""
 
 
 class Hands(Protocol):
@@ -229,18 +237,30 @@ class Performer:
         return None
 
     def _head(self, line: Line, now_ms: int) -> Job | None:
-        """Take the head of a line, if nothing holds it; what holds it says when to look again."""
-        if line.starting is not None or not line.waiting:
+        """Take the first of a line that nothing holds; what holds the others says when to look again."""
+        if line.starting is not None:
             return None
-        job = line.waiting[0]
-        if job.hold_ms > now_ms:
-            self._look_again(job.hold_ms, line)
-            return None
+        held: dict[str, int] = {}
+        for place, job in enumerate(line.waiting):
+            if job.lane not in held:
+                until_ms = self._held_until_ms(line, job, now_ms)
+                if until_ms <= now_ms and (job.lane or not held):
+                    del line.waiting[place]
+                    return job
+                held[job.lane] = until_ms
+            if not job.lane:
+                break
+        due_ms = min((until_ms for until_ms in held.values() if until_ms > now_ms), default=None)
+        if due_ms is not None:
+            self._look_again(due_ms, line)
+        return None
+
+    def _held_until_ms(self, line: Line, job: Job, now_ms: int) -> int:
+        """Say until when a job waits at most: for its own time, or for the call before it in its lane."""
         before = line.running.get(job.lane)
-        if before is not None and not self._hangs(before, now_ms):
-            self._look_again(before.since_ms + self._hang_ms(), line)
-            return None
-        return line.waiting.popleft()
+        if before is None or self._hangs(before, now_ms):
+            return job.hold_ms
+        return max(job.hold_ms, before.since_ms + self._hang_ms())
 
     def _call(self, job: Job, now_ms: int) -> None:
         job.since_ms = now_ms
