@@ -60,12 +60,11 @@ def crashed(story: Story, step: int, record: int, *, before: bool) -> Player:
 
 def twice(player: Player) -> list[str]:
     """List the sends that users see twice."""
+    operations = player.oracle.seen("c1").operations
     return [
         key
         for key, attempts in shown(player).items()
-        if sum(kind == "sent" and command.delivery == key for kind, command in player.platform.visible) > 1
-        and not player.oracle.seen("c1").operations[key].lied
-        and attempts
+        if sum(attempt.sure for attempt in attempts) > 1 and not operations[key].lied
     ]
 
 

@@ -25,7 +25,7 @@ RUNS, EVENTS = 100, 100
 MARK = "xq7secret"
 
 IDS = st.sampled_from([*(f"T{number}" for number in range(24)), "nobody", "", "reply:c1:k1"])
-MESSAGES = st.one_of(st.none(), st.integers(1, 4), st.sampled_from(["1", "007", "3EB0AAFF", MARK]))
+MESSAGES = st.one_of(st.none(), st.integers(1, 4), st.sampled_from(["1", "007", "3EB0AAFF"]))
 CHANNELS = st.one_of(st.none(), st.sampled_from(["tg/100", "tg/200", "dc/100", "?/100", "?/7", "tg/100#1"]))
 PLACES = st.sampled_from(["tg/100", "tg/200", "dc/100", "?/100", "tg/100#1"])
 WORDS = st.sampled_from([MARK, f"{MARK} more", "", " ", f"\r\n{MARK}\r"])
@@ -118,6 +118,10 @@ OFTEN = {
     "inbound": 4,
 }
 RARE = {
+    "activity",
+    "question_answered",
+    "channel_registered",
+    "chat_opened",
     "lost",
     "interrupted",
     "refused",
@@ -196,7 +200,7 @@ def hostile_run(script: list[tuple[dict[str, Any], int]]) -> None:
         desk.wait(pause_ms)
     assert not audit(desk.cell.owners)
     read = [*desk.read, json.dumps(_shown(desk))]
-    assert not [line for line in read if MARK in line.replace(f'"message": "{MARK}"', "")]
+    assert not [line for line in read if MARK in line]
 
 
 def _shown(desk: Desk) -> dict[str, Any]:
