@@ -27,7 +27,7 @@ __all__ = ["Forgetful", "Snapshots", "begin_from"]
 class Snapshots:
     """Bounds the replay: a snapshot every `journal.snapshot_every_events`, and at the end. Shard's thread only.
 
-    The first pictures every chat; those that follow only the chats that were touched since. While one is being
+    The first of a journal pictures every chat; those that follow only the chats that were touched since. While one is being
     written no other is begun, so that a disk that is slower than the events costs replay, not memory.
     """
 
@@ -43,15 +43,17 @@ class Snapshots:
         self._writing = False
         self._failed = False
 
+    def restarted(self, cell: Cell, replayed: set[str]) -> None:
+        """The journal's snapshot was loaded, and records of these chats were replayed; a restart follows."""
+        self._touched = {chat for chat in replayed if chat} | {address.chat for address in cell.owners}
+
     def ran(self, entries: Iterable[Entry], cell: Cell, seq: int) -> None:
         """These were run and appended; take a snapshot if it is time."""
         if not self._wanted:
             return
         for entry in entries:
             self._since += 1
-            if entry.body.recovered is not None:
-                self._touched = None
-            elif self._touched is not None and entry.chat:
+            if self._touched is not None and entry.chat:
                 self._touched.add(entry.chat)
         if self._since >= self.every and not self._writing:
             self.take(cell, seq)

@@ -46,6 +46,8 @@ def recover(shard: Shard, roster: Roster, journal: Journal, policy: Policy, star
     base = begin_from(shard.cell, journal)
     found = replay(shard.cell, _with_dead_letters(shard, journal.load()), Milestones())
     roster.replaying = False
+    if base is not None:
+        shard.snapshots.restarted(shard.cell, found.touched)
     if base is not None and not found.records:
         found.seq, found.at_ms = base.seq, base.at_ms
     shard.seq, shard.at_ms = found.seq, found.at_ms

@@ -37,6 +37,8 @@ class Replayed(msgspec.Struct):
     """The last one."""
     at_ms: int = 0
     differs: list[DigestDiffers] = []
+    touched: set[str] = set()
+    """Chats that a record was of: their pictures in the snapshot are not of now."""
 
 
 def record_of(seq: int, at_ms: int, body: Body, run: Run) -> Record:
@@ -53,7 +55,7 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
         SchemaTooNew: a newer version wrote it.
 
     """
-    found = Replayed(differs=[])
+    found = Replayed(differs=[], touched=set())
     for frame in frames:
         for record in decode_frame(frame):
             found.records += 1
@@ -61,6 +63,7 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
             found.seq, found.at_ms = record.seq, record.at_ms
             if record.outcome == "set_aside":
                 continue
+            _note(found, cell, record.body)
             due = record.body.due
             if due is not None:
                 cell.forget_due(due)
@@ -71,6 +74,16 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
             progress(found)
     _forget_other(cell, found)
     return found
+
+
+def _note(found: Replayed, cell: Cell, body: Body) -> None:
+    """Note which chats a record is about to touch; a restart touches each that is awake."""
+    if body.recovered is not None:
+        found.touched.update(address.chat for address in cell.owners)
+        return
+    done = body.handed or body.done
+    command = None if done is None else cell.pending.get(done.id)
+    found.touched.add(_chat(body) if command is None else command.chat)
 
 
 def _forget_other(cell: Cell, found: Replayed) -> None:

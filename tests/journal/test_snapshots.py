@@ -15,6 +15,7 @@ from turnkeeper.engine import codec
 from turnkeeper.engine.cell import Cell
 from turnkeeper.engine.config import Policy
 from turnkeeper.engine.journal import RULES, Body, MemoryJournal, Record, Snapshot, encode_frame
+from turnkeeper.engine.lab.clock import VirtualClock
 from turnkeeper.engine.recovery import replay
 from turnkeeper.engine.snapshot import ChatPicture
 
@@ -207,3 +208,41 @@ def test_snapshot_and_frames_are_the_same_as_frames_alone(tmp_path: Path) -> Non
 
 def _states(cell: Cell) -> dict[str, bytes]:
     return {f"{a.chat} {a}": codec.encode(owner.state) for a, owner in cell.owners.items()}
+
+
+def test_a_restart_pictures_what_is_awake_and_what_was_replayed(tmp_path: Path) -> None:
+    """Chats that sleep were pictured once; a million of them do not hold up the next stop."""
+    clock = VirtualClock()
+    config = {**QUICK, "journal": {"path": str(tmp_path / "j"), "linger_ms": 0}}
+    with Engine(config, Plain(), clock=clock) as engine:
+        for n in range(40):
+            engine.post(opened(f"c{n}", "t", 1))
+            engine.post(events.Stopped(f"c{n}", "", turn_id="t")).wait(PATIENCE_S)
+        engine.idle(PATIENCE_S)
+        clock.advance_to(clock.now_ms() + 120_000)
+        engine.idle(PATIENCE_S)
+    with Engine(config, Plain(), clock=clock) as engine:
+        assert len(engine.broadcast(activity(""))) == 40
+        clock.advance_to(clock.now_ms() + 120_000)
+        engine.idle(PATIENCE_S)
+    with Engine(config, Plain(), clock=clock) as engine:
+        engine.post(activity("c7", "again")).wait(PATIENCE_S)
+    with History(tmp_path / "j") as history:
+        found = history._file.query("SELECT COUNT(*) FROM pictures WHERE seq = ?", history.base_seq).fetchone()
+        assert history.info().chats == 40
+        assert history.verify().ok
+    assert found[0] < 10
+
+
+def test_the_settings_reach_the_file(tmp_path: Path) -> None:
+    made = {"path": str(tmp_path / "j"), "sync": "normal", "linger_ms": 7, "retain_days": 3}
+    journal: Any = Engine({"journal": made}, Plain())._parts.journal
+    assert isinstance(journal, SqliteJournal)
+    assert journal._linger_s == 0.007
+    assert journal._arrivals._retain_days == 3
+    assert journal.file.query("PRAGMA synchronous").fetchone() == (1,)
+    journal.close()
+    full: Any = Engine({"journal": {"path": str(tmp_path / "j")}}, Plain())._parts.journal
+    assert full.file.query("PRAGMA synchronous").fetchone() == (2,)
+    full.close()
+    assert not isinstance(Engine({}, Plain())._parts.journal, SqliteJournal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ def journal() -> None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[History]:
+def _opened(file: Path) -> Generator[History, None, None]:
     from turnkeeper.actors.history import History
 
     with History(file) as history:
@@ -43,7 +43,7 @@ def _opened(file: Path) -> Iterator[History]:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[Replayed], None]]:
+def _bar(total: int) -> Generator[Callable[[Replayed], None], None, None]:
     """Show how many frames were replayed, on a terminal."""
     with Bar(total) as bar:
         yield lambda _: bar.step()
