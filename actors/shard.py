@@ -68,6 +68,8 @@ class Shard:
         self.commits = Commits(journal, self._here, self._release)
         self._sequencer = sequencer
         self._clock = clock
+        self._ahead_ms = 0
+        """How far the journal's time was ahead of the clock at the start: it goes on from there."""
         self._queued_dues: set[DueBody] = set()
         self._idlers: list[Waiter[None]] = []
         self._ident = 0
@@ -127,8 +129,8 @@ class Shard:
         return not self._thread.is_alive()
 
     def now_ms(self) -> int:
-        """Return the engine's time."""
-        return max(self.at_ms, self._clock.now_ms())
+        """Return the engine's time: it begins where the journal ended, if the clock was set back since."""
+        return max(self.at_ms, self._clock.now_ms() + self._ahead_ms)
 
     # ------------------------------------------------------------ life
 
@@ -136,6 +138,7 @@ class Shard:
         self._ident = threading.get_ident()
         try:
             begin()
+            self._ahead_ms = max(0, self.at_ms - self._clock.now_ms())
             self._live()
         except BaseException as error:  # noqa: BLE001 - whatever it is, the host gets it
             self._fail(error)
@@ -175,7 +178,7 @@ class Shard:
 
     def _wait_s(self) -> float | None:
         due_ms = self.next_due_ms()
-        return None if due_ms is None else self._clock.timeout_s(due_ms)
+        return None if due_ms is None else self._clock.timeout_s(due_ms - self._ahead_ms)
 
     def _take_dues(self, now_ms: int) -> None:
         """Put what is due at the tail of its chat, once."""
