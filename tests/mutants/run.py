@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from tests.mutants import answers, replies
+from tests.mutants import answers, ends, replies
 from tests.mutants.equivalent import EQUIVALENT
 from tests.mutants.judge import Judge
 from tests.mutants.tables import mutants_of, tables
@@ -24,10 +24,9 @@ def faults() -> Iterator[Fault]:
     for table in tables():
         for mutant in mutants_of(table):
             yield mutant.name, (table.name, mutant.row), mutant.applied
-    for name, planted in replies.MUTANTS.items():
-        yield f"planted: {name}", None, planted
-    for name, planted in answers.MUTANTS.items():
-        yield f"planted: {name}", None, planted
+    for module in (replies, ends, answers):
+        for name, planted in module.MUTANTS.items():
+            yield f"planted: {name}", None, planted
 
 
 def main(words: list[str]) -> int:

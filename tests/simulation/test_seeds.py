@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.mutants.replies import MUTANTS
+from tests.mutants import ends, replies
 from turnkeeper.cli.simulate import simulate
 from turnkeeper.engine.codec import digest
 from turnkeeper.engine.lab.runner import run_scenario
@@ -19,6 +19,7 @@ from turnkeeper.engine.lab.scenario import read_scenario
 from turnkeeper.engine.lab.simulator import Simulated, play, rows_of_rules, shrunk, simulate_seed
 
 CHUNK = 50
+MUTANTS = {**replies.MUTANTS, **ends.MUTANTS}
 
 
 @pytest.mark.parametrize("first", range(0, 300, CHUNK))

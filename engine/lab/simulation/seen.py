@@ -35,7 +35,7 @@ FORGOTTEN = frozenset({"rate limit", "chat_id mismatch"})
 class Attempt:
     """One hand-over of an operation, and what the platform told of it."""
 
-    __slots__ = ("at_ms", "command", "gone_ms", "lost", "parts_done", "told")
+    __slots__ = ("at_ms", "command", "doubted", "gone_ms", "lost", "parts_done", "reason", "told")
 
     def __init__(self, command: Settleable, at_ms: int) -> None:
         self.command = command
@@ -44,6 +44,9 @@ class Attempt:
         self.parts_done = 0
         self.gone_ms: int | None = None
         """When it stopped being out: told, or forgotten by a crash."""
+        self.reason = ""
+        self.doubted = False
+        """It was unknown for a while: told so, out too long, or lost sight of in a crash."""
         self.lost = False
         """The process that handed it over is gone."""
 
@@ -157,8 +160,8 @@ class Seen:
         self.inputs: dict[str, InputSeen] = {}
         self.written: dict[str, int] = {}
         """When each input was written last, in events."""
-        self.messages: dict[tuple[str, str], set[str]] = {}
-        """(channel, message) → the inputs that are this message."""
+        self.places: dict[str, tuple[str, str] | None] = {}
+        """Input → (channel, message) that a reply to it may quote; None: told differently at different times."""
         self.by_text: dict[str, list[str]] = {}
         """Text → the deliveries that say it."""
 
@@ -198,8 +201,11 @@ class Seen:
 
     def _written(self, event: events.TurnOpened | events.InputFolded) -> None:
         self.written[event.turn_id] = self.at
-        if event.message is not None and event.channel is not None:
-            self.messages.setdefault((str(event.channel), str(event.message)), set()).add(event.turn_id)
+        if event.message is None or event.channel is None or event.source == "subagent":
+            self.places[event.turn_id] = None
+            return
+        place = (str(event.channel), str(event.message))
+        self.places[event.turn_id] = place if self.places.get(event.turn_id, place) == place else None
 
     def _stopped(self, event: events.Stopped) -> None:
         words = event.text.strip()
@@ -235,12 +241,16 @@ class Seen:
         for one in known.attempts if event.outcome == "sent" else (attempt,):
             one.gone_ms = at_ms if one.gone_ms is None else one.gone_ms
         definite = attempt.told in {"sent", "failed"}
+        timeout_ms = self.config.delivery.settle_timeout_ms
+        late = bool(timeout_ms) and at_ms >= attempt.at_ms + timeout_ms
+        attempt.doubted = attempt.doubted or late or attempt.lost or event.outcome == "unknown"
         if known.ended_ms is None or (event.outcome != "unknown" and not definite and not known.sure):
             known.ended_ms = at_ms
         if definite and event.outcome not in {attempt.told, "unknown"}:
             known.lied = True
         if not definite:
             settled_well = event.reason == "not_modified" and isinstance(attempt.command, Edit)
+            attempt.reason = event.reason or ""
             attempt.told = "sent" if settled_well else event.outcome
             attempt.parts_done = (event.parts_done or 0) if isinstance(attempt.command, Send) else 0
         if (event.outcome == "sent" or event.parts_done) and not known.messages:
@@ -269,7 +279,7 @@ class Seen:
         for operation in self.out() if timeout_ms else ():
             attempt = operation.attempts[-1]
             if now_ms >= attempt.at_ms + timeout_ms:
-                attempt.gone_ms = now_ms
+                attempt.gone_ms, attempt.doubted = now_ms, True
 
     def out(self, kinds: tuple[type, ...] = (Send, Edit)) -> list[Operation]:
         """List the operations that are with the platform, as far as the engine can know."""

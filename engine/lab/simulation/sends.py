@@ -44,6 +44,7 @@ class Sends:
         if isinstance(command, Preview):
             self._turn_goes_on(command)
         if isinstance(command, Send):
+            self._quotes_at_all(command, known)
             self._speech(command)
             if known is None:
                 self._says_it_once(command, now_ms)
@@ -106,6 +107,25 @@ class Sends:
             quoting = any(one.quotes and (one.visible or one.parts_done) for one in other.attempts)
             if quoting and other.command.turn_id == command.turn_id and self._oracle.roomy:
                 self._complain(f"quoted twice: {command.turn_id} by {other.delivery} and {command.delivery}")
+
+    def _quotes_at_all(self, command: Send, known: Operation | None) -> None:
+        """A reply in its input's own channel quotes it, if nothing that may be visible did."""
+        place = self._log.places.get(command.turn_id or "")
+        if place is None or command.quote is not None or not self._oracle.roomy or self._oracle.torn:
+            return
+        if place[0] != str(command.channel) or command.resume_part is not None:
+            return
+        if known is not None and any(attempt.reason == "quote_gone" for attempt in known.attempts):
+            return
+        mine = (one for one in self._log.operations.values() if isinstance(one.command, Send | Preview))
+        if any(self._may_hold_quote(other) for other in mine if other.command.turn_id == command.turn_id):
+            return
+        self._complain(f"not quoted: {command.delivery} answers {command.turn_id} in its own channel")
+
+    def _may_hold_quote(self, other: Operation) -> bool:
+        """Say whether an operation that quotes may be visible, or was in doubt when the quote was asked for."""
+        unclear = other.lied or len(other.attempts) > 1 or any(attempt.doubted for attempt in other.attempts)
+        return any(one.quotes and (one.visible or one.parts_done or unclear) for one in other.attempts)
 
     def _turn_goes_on(self, command: Preview) -> None:
         turn = self._log.turns.get(command.turn_id)
