@@ -142,6 +142,15 @@ async def test_a_preview_becomes_the_answer() -> None:
         assert [call.args["text"] for call in stage.platform.of("sendMessage")] == ["Moved to …"]
 
 
+async def test_a_preview_that_the_answer_overtakes_is_removed() -> None:
+    """The follow-up comes at once: whether the preview was still on its way or not, users see one bubble in the end."""
+    async with stage_of("python-telegram-bot") as stage:
+        await stage.says("Move my routine to 07:00, please.")
+        await stage.says("And does it skip weekends?")
+        await stage.turn_over()
+        assert [bubble.text for bubble in stage.platform.answers(stage.room)] == [BOTH]
+
+
 # ------------------------------------------------------------ Discord
 
 
