@@ -209,7 +209,7 @@ class Cell:
             self.wake(body.event.chat)
             address = chat_at(body.event.chat)
             if address not in self.owners and self.chats >= self.at.policy.limits.chats:
-                run.signals.append(LimitReached(chat=body.event.chat, limit="chats"))
+                run.refuse_chat(body.event)
                 return
             self._tell(address, body.event)
         elif body.due is not None:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from turnkeeper.engine.commands import Command
+from turnkeeper.engine.commands import Ack, Command
 from turnkeeper.engine.deadlines import RANK
+from turnkeeper.engine.events import Edit, Event, Reply
 from turnkeeper.engine.ids import Address
 from turnkeeper.engine.protocol import Count, Message, Transition
-from turnkeeper.engine.signals import Signal
+from turnkeeper.engine.signals import LimitReached, Signal
 from turnkeeper.engine.table import Decision
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Run(msgspec.Struct):
     def outcome(self) -> str:
         """`ok`, or `set_aside`."""
         return "ok" if self.error is None else "set_aside"
+
+    def refuse_chat(self, event: Event) -> None:
+        """Tell that `limits.chats` makes no chat of this event; an agent's call is answered, its caller waits."""
+        self.signals.append(LimitReached(chat=event.chat, limit="chats"))
+        if isinstance(event, Reply | Edit):
+            self.commands.append(Ack(chat=event.chat, call_id=event.call_id, ok=False, error="rate limit"))
 
 
 class Group:
