@@ -53,7 +53,11 @@ class Snapshots:
             return
         for entry in entries:
             self._since += 1
-            if self._touched is not None and entry.chat:
+            if self._touched is None:
+                continue
+            if entry.body.configured is not None:
+                self._touched.update(address.chat for address in cell.owners)  # another policy moves deadlines
+            elif entry.chat:
                 self._touched.add(entry.chat)
         if self._since >= self.every and not self._writing:
             self.take(cell, seq)

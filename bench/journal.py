@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from feeding import Fed, LoadClock, make_engine
 from layers import fsync_ms
-from load import Load, make_load, name_of
+from load import START_MS, Load, make_load, name_of
 from measuring import best, machine, main, options, rss_bytes, spent
 from plain import run_plainly, spelled_out
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 FRAME = 64
 COMMITS_OF_AN_ACK = 3
+DAYS_MS = 10 * 86_400_000
+"""So long ago is the last that was said in a chat that rests."""
 
 
 def live(load: Load, journal: SqliteJournal | None) -> dict[str, float]:
@@ -145,7 +147,7 @@ def many_chats(folder: Path, chats: int) -> dict[str, float]:
     """Recover so many chats from a snapshot; then capture them all, and a few."""
     path, kept = folder / "chats.db", threading.Event()
     journal = SqliteJournal(path, sync="normal")
-    journal.keep(Snapshot(1, 1, RULES, Policy(), idle_pictures(chats)), lambda error: kept.set())
+    journal.keep(Snapshot(1, START_MS + DAYS_MS, RULES, Policy(), idle_pictures(chats)), lambda error: kept.set())
     written_s, _ = spent(kept.wait)
     journal.close()
     journal, cell, before = SqliteJournal(path), Cell(), rss_bytes()

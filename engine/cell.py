@@ -132,6 +132,7 @@ class Cell:
         """Awake and asleep."""
         self._spawn = spawn
         self._paranoid = paranoid
+        self.judge: Callable[..., list[str]] = violations  # of what a run touched; a replay was judged when it was live
         self._opened: list[OwnerLike] = []
         self._deadlines = Deadlines()
         self._awake_max = awake_max
@@ -189,7 +190,7 @@ class Cell:
                         f"a run took more than {steps_max} steps; two owners answer each other for ever"
                     )
             fired = None if body.due is None else Address.parse(body.due.chat, body.due.owner)
-            run.violated.extend(violations(before, run.commands, self.owners, self.at.now_ms, fired=fired))
+            run.violated.extend(self.judge(before, run.commands, self.owners, self.at.now_ms, fired=fired))
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
             self._undo(before)
             name = type(error).__name__

@@ -41,10 +41,10 @@ class Replayed(msgspec.Struct):
     """Chats that a record was of: their pictures in the snapshot are not of now."""
 
 
-def record_of(seq: int, at_ms: int, body: Body, run: Run) -> Record:
-    """Return the record of what was just run."""
+def record_of(seq: int, at_ms: int, body: Body, run: Run, *, kept: bool = True) -> Record:
+    """Return the record of what was just run; one that nobody keeps needs no digest."""
     outcome = "ok" if run.error is None else "set_aside"
-    return Record(seq, at_ms, RULES, body, outcome, codec.digest(run.commands))  # type: ignore[arg-type]
+    return Record(seq, at_ms, RULES, body, outcome, codec.digest(run.commands) if kept else 0)  # type: ignore[arg-type]
 
 
 def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], None] | None = None) -> Replayed:
@@ -56,6 +56,20 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
 
     """
     found = Replayed(differs=[], touched=set())
+    judge, cell.judge = cell.judge, _judged_before
+    try:
+        _replay(cell, frames, found, progress)
+    finally:
+        cell.judge = judge
+    _forget_other(cell, found)
+    return found
+
+
+def _judged_before(*_: object, **__: object) -> list[str]:
+    return []
+
+
+def _replay(cell: Cell, frames: Iterable[bytes], found: Replayed, progress: Callable[[Replayed], None] | None) -> None:
     for frame in frames:
         for record in decode_frame(frame):
             found.records += 1
@@ -72,13 +86,11 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
                 found.differs.append(DigestDiffers(chat=_chat(record.body), seq=record.seq))
         if progress is not None:
             progress(found)
-    _forget_other(cell, found)
-    return found
 
 
 def _note(found: Replayed, cell: Cell, body: Body) -> None:
-    """Note which chats a record is about to touch; a restart touches each that is awake."""
-    if body.recovered is not None:
+    """Note which chats a record is about to touch; a restart or another policy, each that is awake."""
+    if body.recovered is not None or body.configured is not None:
         found.touched.update(address.chat for address in cell.owners)
         return
     done = body.handed or body.done
