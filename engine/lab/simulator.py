@@ -20,7 +20,7 @@ from turnkeeper.engine.lab.simulation.player import CUT, Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
 from turnkeeper.engine.lab.simulation.shrinking import shrink
 from turnkeeper.engine.lab.simulation.users import again, open_turn, users_move
-from turnkeeper.engine.lab.simulation.world import Chat, World
+from turnkeeper.engine.lab.simulation.world import Chat, Dice, World
 
 __all__ = ["Simulated", "finish", "kind_of", "play", "rows_of_rules", "shrunk", "simulate_seed"]
 
@@ -52,12 +52,12 @@ def rows_of_rules() -> set[tuple[str, str]]:
 def simulate_seed(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> Simulated:
     """Run one seed; a breach ends it."""
     rng = Random(seed)
-    world = World(rng, None, 1)  # type: ignore[arg-type]  # the settings come before there is anything to play on
-    config = faults.config_for(world)
-    quirks = Quirks(not world.chance(15), world.chance(20))
+    dice = Dice(rng)
+    config = faults.config_for(dice)
+    quirks = Quirks(not dice.chance(15), dice.chance(20))
     careful = seed % 16 == 0 if paranoid is None else paranoid
     player = Player(config, paranoid=careful, quirks=quirks)
-    world = World(rng, player, 2 if world.chance(8) else 1)
+    world = World(rng, player, 2 if dice.chance(8) else 1)
     made: list[Raw] = []
     calm = world.chance(20)
     world.forgetful = world.chance(6)

@@ -27,7 +27,6 @@ class Ends:
     def __init__(self, oracle: Oracle, log: Seen) -> None:
         self._oracle = oracle
         self._log = log
-        self._speech_free = frozenset({"consumed", "silent", "interim-noop", "final-reply"})
 
     def _complain(self, complaint: str) -> None:
         self._oracle.complain(complaint)
@@ -173,7 +172,7 @@ class Ends:
 
     def _reply_left(self, call: CallSeen) -> None:
         """A call whose answer was lost in a crash still left, or its end was told."""
-        if call.acks or call.rejected or self._log.operations.get(self._key(call)) is not None:
+        if call.acks or call.decided or call.rejected or self._log.operations.get(self._key(call)) is not None:
             return
         if call.resting and not self._said_elsewhere(call):
             self._complain(f"lost: call {call.call_id} was neither sent nor answered")

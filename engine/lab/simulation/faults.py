@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnkeeper.engine.commands import Send
 from turnkeeper.engine.lab.simulation.player import CUT
-from turnkeeper.engine.lab.simulation.world import World
+from turnkeeper.engine.lab.simulation.world import Dice, World
 
 if TYPE_CHECKING:
     from turnkeeper.engine.lab.simulation.player import Raw
@@ -132,17 +132,16 @@ def cut(world: World) -> Raw:
     return {CUT: raw}
 
 
-def config_for(world_chance: World) -> Raw:
+def config_for(dice: Dice) -> Raw:
     """Choose the settings of a run: mostly the defaults, with one or two things changed."""
-    world = world_chance
     config: dict[str, dict[str, Any]] = {}
     for section, name, percent, values in SETTINGS:
-        if world.chance(percent):
-            config.setdefault(section, {})[name] = world.pick(values)
-    if world.chance(12):
+        if dice.chance(percent):
+            config.setdefault(section, {})[name] = dice.pick(values)
+    if dice.chance(12):
         small = config.setdefault("limits", {})
-        for _ in range(world.rng.randrange(1, 4)):
-            name, value = world.pick(SMALL)
+        for _ in range(dice.rng.randrange(1, 4)):
+            name, value = dice.pick(SMALL)
             small[name] = value
     return config
 

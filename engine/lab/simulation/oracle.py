@@ -104,6 +104,9 @@ class Oracle:
                     self._call(log, event, run)
         for signal in run.signals:
             self._signal(signal)
+        for command in run.commands:
+            if isinstance(command, Ack) and command.call_id in self.seen(command.chat).calls:
+                self.seen(command.chat).calls[command.call_id].decided = True
 
     def _call(self, log: Seen, event: events.Reply | events.Edit, run: Run) -> None:
         call = log.calls[event.call_id]

@@ -100,7 +100,7 @@ class Operation:
 class CallSeen:
     """A tool call of the agent: its event, and the acks it got."""
 
-    __slots__ = ("acks", "at", "call_id", "event", "events", "late", "rejected", "resting")
+    __slots__ = ("acks", "at", "call_id", "decided", "event", "events", "late", "rejected", "resting")
 
     def __init__(self, event: events.Reply | events.Edit, at: int) -> None:
         self.call_id = event.call_id
@@ -110,6 +110,8 @@ class CallSeen:
         self.acks: list[Ack] = []
         self.late = False
         self.rejected = ""
+        self.decided = False
+        """Its end is in the journal: an ack that a crash lost, its retry would get again."""
         self.resting = False
         """An ack of it may be lost in a crash."""
 

@@ -182,6 +182,9 @@ class Sends:
         if not spoken and other.ended_ms is not None and now_ms - other.ended_ms >= self._oracle.window_ms:
             return True
         call, first = self._call_of(command.delivery), self._call_of(other.delivery)
+        if call is None and first is not None and first.late:
+            # What came late is recorded nowhere, so the turn's own end does not know it.
+            return True
         if call is not None and self._newer(call, first.at if first is not None else other.first):
             return True
         return command.turn_id != before.turn_id or command.turn_id is None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from turnkeeper.engine.commands import Command
     from turnkeeper.engine.lab.simulation.player import Player, Raw
 
-__all__ = ["CHANNELS", "Chat", "Input", "World"]
+__all__ = ["CHANNELS", "Chat", "Dice", "Input", "World"]
 
 T = TypeVar("T")
 CHANNELS = ("tg/100", "dc/C2", "tg/100#7", "wa/9@s")
@@ -65,24 +65,11 @@ class Chat:
         return [entry for entry in self.inputs.values() if entry.turn_id not in self.turns]
 
 
-class World:
-    """Everything that is simulated around the engine.
+class Dice:
+    """Every choice of a run, drawn from one seed."""
 
-    Args:
-        rng: the seeded source of every choice.
-        player: what the steps are played on.
-        chats: how many chats there are.
-
-    """
-
-    def __init__(self, rng: Random, player: Player, chats: int) -> None:
+    def __init__(self, rng: Random) -> None:
         self.rng = rng
-        self.player = player
-        self.chats = [Chat(f"c{number + 1}") for number in range(chats)]
-        self.made = 0
-        self.forgetful = False
-        """The agent never names a follow-up, though it knows how to."""
-        self._performed = 0
 
     def chance(self, percent: int) -> bool:
         """Say yes so often in a hundred times."""
@@ -100,6 +87,26 @@ class World:
             if at < 0:
                 return option
         raise AssertionError("weights add up")
+
+
+class World(Dice):
+    """Everything that is simulated around the engine.
+
+    Args:
+        rng: the seeded source of every choice.
+        player: what the steps are played on.
+        chats: how many chats there are.
+
+    """
+
+    def __init__(self, rng: Random, player: Player, chats: int) -> None:
+        super().__init__(rng)
+        self.player = player
+        self.chats = [Chat(f"c{number + 1}") for number in range(chats)]
+        self.made = 0
+        self.forgetful = False
+        """The agent never names a follow-up, though it knows how to."""
+        self._performed = 0
 
     def number(self) -> int:
         """Return a number that was not used before."""
