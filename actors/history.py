@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["History", "Info", "Verified"]
 
+PICTURED = "SELECT COUNT(DISTINCT chat) FROM pictures WHERE seq BETWEEN ? AND ? AND length(data) > 0"
+
 
 class Info(msgspec.Struct, frozen=True):
     """What stands in a journal, without replaying it."""
@@ -126,7 +128,6 @@ class History:
         last_seq, last_ms, data = (0, 0, None) if ends is None else ends
         base = self._file.base()
         seq = None if base is None else base.seq
-        snapshot = self.snapshot()
         return Info(
             path=str(self._file.path),
             bytes=self._file.path.stat().st_size,
@@ -138,7 +139,7 @@ class History:
             first_ms=0 if first is None else first.at_ms,
             last_ms=last_ms if base is None else max(last_ms, base.at_ms),
             snapshot_seq=seq,
-            chats=0 if snapshot is None else sum(1 for _ in snapshot.pictures),
+            chats=0 if base is None else ask(PICTURED, base.whole, base.seq).fetchone()[0],
             frames_to_replay=ask("SELECT COUNT(*) FROM frames WHERE last_seq > ?", self.base_seq).fetchone()[0],
             whole=first is not None and first.seq == 1,
         )
@@ -187,15 +188,16 @@ class History:
             yield frame
 
     def _compare(self, cell: Cell, done: Verified) -> None:
-        """Compare pictures of the replayed chats with those of the snapshot."""
-        replayed = dict(pictures_of(cell))
+        """Compare pictures of the replayed chats with those of the snapshot, one by one."""
         snapshot = self.snapshot()
+        left = {address.chat for address in cell.owners} | set(cell.asleep)
         for chat, kept in () if snapshot is None else snapshot.pictures:
             done.chats += 1
-            mine = replayed.pop(chat, b"")
+            left.discard(chat)
+            mine = next((picture for _, picture in pictures_of(cell, (chat,))), b"")
             if mine != kept and (not mine or _picture(mine) != _picture(kept)):
                 done.states_differ.append(chat)
-        done.states_differ += replayed
+        done.states_differ += sorted(left)
 
 
 def _picture(data: bytes) -> Any:  # noqa: ANN401 - compared field by field, whatever the order of a map

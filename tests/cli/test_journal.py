@@ -1,8 +1,12 @@
 """`turnkeeper journal`: what it says of a journal, and what it says to those who mistype."""
 
 import json
+import os
+import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -173,3 +177,14 @@ def test_mistakes_are_told_in_one_line(
     done = process("journal", command, locked)
     assert done.returncode == 2
     assert "another process has this journal open" in done.stderr
+
+
+def test_a_long_replay_shows_a_bar_on_a_terminal(file: Path) -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "turnkeeper", "journal", "verify", str(file)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs, check=True, timeout=60)
+    os.close(theirs)
+    shown = os.read(ours, 1_000_000).decode()
+    os.close(ours)
+    assert re.search(r"\[#{30}\] (\d+) of \1", shown)
+    assert b"replays as it was recorded" in done.stdout

@@ -10,6 +10,7 @@ import pytest
 
 from tests.actors.hosts import PATIENCE_S, QUICK, Plain, opened, reply
 from turnkeeper import Engine, commands, events, signals
+from turnkeeper.actors import startup
 from turnkeeper.actors.history import History
 from turnkeeper.engine import cell
 
@@ -115,3 +116,22 @@ def test_the_report_counts_what_is_in_doubt(tmp_path: Path, caplog: pytest.LogCa
     assert (report.chats, report.open_turns, report.unknown) == (4, 4, 4)
     assert sum(isinstance(signal, signals.DeliveryUnknown) for signal in told) == 4
     assert any("4 sends of unknown outcome" in record.getMessage() for record in caplog.records)
+
+
+def test_a_long_replay_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = {**QUICK, "journal": {"path": str(tmp_path / "j"), "linger_ms": 0}}
+    first = Engine(config, Plain())
+    first.start()
+    for n in range(60):
+        first.post(opened(f"c{n}")).wait(PATIENCE_S)
+    first.kill()
+    first._parts.journal.close()
+    monkeypatch.setattr(startup, "MILESTONE", 20)
+    with caplog.at_level(logging.INFO, "turnkeeper"), Engine(config, Plain()):
+        pass
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line for line in lines if line.startswith("recovering")] == [
+        f"recovering: {n} records replayed" for n in (20, 40, 60)
+    ]

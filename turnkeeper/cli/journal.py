@@ -44,9 +44,17 @@ def _opened(file: Path) -> Generator[History, None, None]:
 
 @contextmanager
 def _bar(total: int) -> Generator[Callable[[Replayed], None], None, None]:
-    """Show how many frames were replayed, on a terminal."""
-    with Bar(total) as bar:
-        yield lambda _: bar.step()
+    """Show how far a replay of so many frames is, on a terminal: in hundredths, for there may be millions."""
+    steps, done = min(total, 100), 0
+    with Bar(steps) as bar:
+
+        def forward(_: Replayed) -> None:
+            nonlocal done
+            before, done = done * steps // total, done + 1
+            if done * steps // total > before:
+                bar.step()
+
+        yield forward
 
 
 @journal.command()
