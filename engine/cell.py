@@ -17,6 +17,7 @@ import msgspec
 
 from turnkeeper.engine import codec
 from turnkeeper.engine.channel.state import open_channel
+from turnkeeper.engine.channel.step import due_ms as channel_due_ms
 from turnkeeper.engine.channel.step import step as channel_step
 from turnkeeper.engine.chat.state import open_chat
 from turnkeeper.engine.chat.step import step as chat_step
@@ -31,7 +32,6 @@ from turnkeeper.engine.journal import Body, DueBody, HandedBody
 from turnkeeper.engine.picture import ChatPicture, draw, owners_in, pack, rests, unpack
 from turnkeeper.engine.protocol import (
     At,
-    Count,
     Deliver,
     Due,
     Handed,
@@ -42,8 +42,8 @@ from turnkeeper.engine.protocol import (
     ShowPreview,
     Transition,
 )
-from turnkeeper.engine.running import Group, OwnerLike, Run, place
-from turnkeeper.engine.signals import LimitReached, SetAside
+from turnkeeper.engine.running import Group, OwnerLike, Run, place, set_aside
+from turnkeeper.engine.signals import LimitReached
 from turnkeeper.engine.turn.state import open_turn
 from turnkeeper.engine.turn.step import step as turn_step
 
@@ -164,11 +164,15 @@ class Cell:
         return run
 
     def _configure(self, policy: Policy, at_ms: int) -> None:
-        """Take another policy; contents that a longer window holds again may matter to a restart: all wake."""
-        if policy.dedup.window_ms > self.at.policy.dedup.window_ms:
+        """Take another policy: `[delivery]` acts at once, and contents that a restart may need longer wake all."""
+        old, self.at = self.at.policy, At(at_ms, policy)
+        if policy.dedup.window_ms > old.dedup.window_ms:
             for chat in tuple(self.asleep):
                 self.wake(chat)
-        self.at = At(at_ms, policy)
+        if policy.delivery != old.delivery:
+            for owner in (one for one in self.owners.values() if one.address.kind == "channel"):
+                owner.due_ms = channel_due_ms(owner.state, self.at)
+                self._deadlines.put(owner.address, owner.due_ms)
 
     def _transact(self, body: Body) -> Run:
         before: dict[OwnerLike, Any] = {}
@@ -193,11 +197,7 @@ class Cell:
             run.violated.extend(self.judge(before, run.commands, self.owners, self.at.now_ms, fired=fired))
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
             self._undo(before)
-            name = type(error).__name__
-            chat = body.event.chat if body.event is not None else ""
-            return Run(
-                [], [SetAside(chat=chat, error=name)], [Count("set_aside", (name,))], [], error=error, violated=[]
-            )
+            return set_aside("" if body.event is None else body.event.chat, error)
         except BaseException:
             self._undo(before)
             raise

@@ -11,13 +11,13 @@ from turnkeeper.engine.deadlines import RANK
 from turnkeeper.engine.events import Edit, Event, Reply
 from turnkeeper.engine.ids import Address
 from turnkeeper.engine.protocol import Count, Message, Transition
-from turnkeeper.engine.signals import LimitReached, Signal
+from turnkeeper.engine.signals import LimitReached, SetAside, Signal
 from turnkeeper.engine.table import Decision
 
 if TYPE_CHECKING:
     from turnkeeper.engine.cell import Cell
 
-__all__ = ["Group", "OwnerLike", "Run", "place"]
+__all__ = ["Group", "OwnerLike", "Run", "place", "set_aside"]
 
 
 class OwnerLike(Protocol):
@@ -67,6 +67,12 @@ class Run(msgspec.Struct):
         self.signals.append(LimitReached(chat=event.chat, limit="chats"))
         if isinstance(event, Reply | Edit):
             self.commands.append(Ack(chat=event.chat, call_id=event.call_id, ok=False, error="rate limit"))
+
+
+def set_aside(chat: str, error: Exception) -> Run:
+    """Return what a run comes to that was undone."""
+    name = type(error).__name__
+    return Run([], [SetAside(chat=chat, error=name)], [Count("set_aside", (name,))], [], error=error, violated=[])
 
 
 class Group:

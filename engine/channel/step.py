@@ -44,7 +44,7 @@ from turnkeeper.engine.protocol import (
 from turnkeeper.engine.receipts import Receipt
 from turnkeeper.engine.signals import LimitReached, ReactionFailed, SettlementContradicts, UnsentTooOld
 
-__all__ = ["step"]
+__all__ = ["due_ms", "step"]
 
 replace = msgspec.structs.replace
 ChannelDraft = Draft[ChannelState]
@@ -57,7 +57,7 @@ def step(state: ChannelState, message: Message, at: At) -> Transition[ChannelSta
     if handler is not None:
         handler(draft, message)
     leaves = isinstance(message, Retire) and _is_idle(draft.state)
-    return draft.close(_due_ms(draft.state, at), leaves=leaves)
+    return draft.close(due_ms(draft.state, at), leaves=leaves)
 
 
 def _is_idle(state: ChannelState) -> bool:
@@ -306,7 +306,7 @@ def _item_due_ms(item: Item, at: At) -> int | None:
     return min(item.until_ms, patience) if item.phase == "waiting" else patience
 
 
-def _due_ms(state: ChannelState, at: At) -> int | None:
+def due_ms(state: ChannelState, at: At) -> int | None:
     """Return the earliest deadline in the state."""
     settings = at.policy.delivery
     dues = [outbox.wait_left_ms(settings.queue_timeout_ms, item) for item in state.queue]

@@ -190,6 +190,8 @@ class ScenarioRunner:
         if step.config is not None:
             self._config = step.config
             self.runtime.reload(step.config)
+            self.runtime.quiesce()
+            self._settle_all()
 
 
 def run_scenario(scenario: Scenario, maker: RuntimeMaker = CellRuntime, probe: Probe | None = None) -> Result:
