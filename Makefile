@@ -11,7 +11,7 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs docs-rules docs-check sim mutants clean crash
+.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim mutants clean crash
 
 help:
 	@echo "make run         show the incident: two answers become one"
@@ -21,6 +21,7 @@ help:
 	@echo "make lint        the checks of make test without the tests"
 	@echo "make format      format and fix what can be fixed"
 	@echo "make docs        the documentation as a site, in site/"
+	@echo "make synapse     the Matrix example against a real homeserver, which is installed first"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
 	@echo "make sim         run the simulator, SEEDS=20000 FROM=0; every table row must be reached"
 	@echo "make mutants     break every table row and plant known bugs: tests must notice"
@@ -74,6 +75,12 @@ docs: dev
 	test -x $(BIN)/mkdocs || $(PIP) install --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+# Minutes to install the first time; `make test` does not need it.
+synapse: dev
+	test -x .synapse/bin/python || $(PYTHON) -m venv .synapse
+	.synapse/bin/python -m pip --disable-pip-version-check --quiet install 'matrix-synapse>=1.150'
+	TURNKEEPER_SYNAPSE=.synapse/bin/python $(BIN)/python -m pytest tests/examples/synapse.py
+
 docs-rules: dev
 	$(BIN)/turnkeeper explain-rules --write docs/rules
 	$(BIN)/turnkeeper explain-rules --diagram > docs/turn.mmd
@@ -93,5 +100,5 @@ mutants: dev
 	$(BIN)/python -m tests.mutants.run
 
 clean:
-	rm -rf $(VENV) build dist site htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .synapse build dist site htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	rm -f turnkeeper/engine turnkeeper/actors turnkeeper/metrics

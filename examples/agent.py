@@ -2,7 +2,7 @@
 
 What it does depends on the message that starts a turn:
 "Move …": it shows what it writes, waits for a follow-up, answers both in one reply that names the follow-up, and sums up;
-"Fix …": it edits the bubble it sent last; "Curse …": its model refuses; anything else: it answers.
+"Fix …": it edits the bubble it sent last, and says no more; "Curse …": its model refuses; anything else: it answers.
 """
 
 import threading
@@ -73,7 +73,7 @@ class Agent:
         else:
             self._call(events.Reply(chat, f"call-{turn_id}", turn_id, consumed_turn_ids=[turn_id], text=self.answer))
         del self._inputs[chat]
-        engine.post(events.Stopped(chat, "To sum up: it is done.")).wait(PATIENCE_S)
+        engine.post(events.Stopped(chat, "" if word == "Fix" else "To sum up: it is done.")).wait(PATIENCE_S)
 
     def _call(self, call: events.Reply | events.Edit) -> None:
         assert self.engine is not None

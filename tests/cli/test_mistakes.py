@@ -49,7 +49,7 @@ MISTAKES = {
     "compare surrogate --set timers.quiet_ms=5": (0, ""),
     "simulate --seeds 0": (2, "0 is not in the range"),
     "simulate --out no/folder": (2, "'no/folder' does not exist"),
-    "explain-rules atribution": (2, "did you mean attribution?"),
+    "explain-rules attributio": (2, "did you mean attribution?"),
     "explain-rules attribution --diagram": (2, "give one of TABLE"),
     "explain-rules --write empty": (2, "'empty' is a file"),
     "check-config no": (1, "no: cannot be read"),

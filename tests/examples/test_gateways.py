@@ -69,7 +69,7 @@ async def test_the_agent_edits_its_bubble(stage: Stage) -> None:
     edited_before = len(stage.platform.of(stage.edit))
     await stage.says("Fix it, say: Moved to 06:30.")
     await stage.turn_over()
-    first = stage.platform.answers(stage.room)[0]
+    (first,) = stage.platform.answers(stage.room)
     assert (first.text, first.edits) == ("Moved to 06:30.", 1)
     assert len(stage.platform.of(stage.edit)) >= edited_before + 1
 

@@ -74,7 +74,7 @@ WRONG = [
     "events.Settled('c1', 'd1', 'ok')",
     "events.Settled('c1', 'd1', 'sent', messages=9001)",
     "events.Settled('c1', 'd1', 'failed', retry_after_ms='3000')",
-    "events.Stoped('c1')",
+    "events.Stopping('c1')",
     "ChannelRef('tg')",
     "ChannelRef('tg', 100)",
     # commands
