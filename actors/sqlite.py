@@ -154,21 +154,36 @@ class SqliteJournal:
         return len(self._waiting) >= BATCH_MAX or self._closing
 
     def _commit(self, batch: list[tuple[bytes, Committed]]) -> None:
-        """Commit frames, and a slice of a snapshot with them."""
+        """Commit frames, and a slice of a snapshot with them; if both cannot be, the frames alone."""
         arrival, rows = self._slice()
         error = self._failed
-        if (batch or arrival is not None) and error is None:
-            try:
-                self._write(batch, arrival, rows)
-            except (sqlite3.Error, OSError) as cause:
-                error = self._failed = self._failure(cause)
+        if arrival is not None and error is None:
+            error = self._written_or_why(batch, arrival, rows)
+        if arrival is not None and error is not None:
+            self._arrivals.failed(error)
+            arrival, error = None, self._failed
+        elif arrival is not None:
+            self._tell(batch, None)
+            if arrival.ended:
+                self._arrivals.done(arrival)
+            return
+        if batch and error is None:
+            error = self._failed = self._written_or_why(batch, None, [])
+        self._tell(batch, error)
+
+    def _tell(self, batch: list[tuple[bytes, Committed]], error: BaseException | None) -> None:
         self._written += len(batch)
         for _, committed in batch:
             committed(error)
-        if arrival is not None and error is not None:
-            self._arrivals.failed(error)
-        elif arrival is not None and arrival.ended:
-            self._arrivals.done(arrival)
+
+    def _written_or_why(
+        self, batch: list[tuple[bytes, Committed]], arrival: Arrival | None, rows: list[Row]
+    ) -> JournalError | None:
+        try:
+            self._write(batch, arrival, rows)
+        except (sqlite3.Error, OSError) as cause:
+            return self._failure(cause)
+        return None
 
     def _slice(self) -> tuple[Arrival | None, list[Row]]:
         arrival = self._arrivals.current(self._written)
@@ -198,7 +213,7 @@ class SqliteJournal:
         try:
             self._arrivals.tidy()
         except sqlite3.Error as cause:
-            self._failed = self._failed or self._failure(cause)
+            self._failure(cause)  # what is superfluous stays until the next whole snapshot
 
     def _failure(self, cause: BaseException) -> JournalError:
         error = JournalError(f"{self.path}: could not be written ({cause_of(cause)}); nothing unrecorded is released")

@@ -147,6 +147,10 @@ class Arrivals:
 
     def tidy(self) -> None:
         """Delete a slice, in a transaction of its own."""
-        if self._tidying is not None and next(self._tidying, self) is self:
-            self._tidying = None
+        tidying, self._tidying = self._tidying, None
+        if tidying is None:
+            return
+        if next(tidying, self) is self:
             self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        else:
+            self._tidying = tidying

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -246,3 +249,34 @@ def test_the_settings_reach_the_file(tmp_path: Path) -> None:
     assert full.file.query("PRAGMA synchronous").fetchone() == (2,)
     full.close()
     assert not isinstance(Engine({}, Plain())._parts.journal, SqliteJournal)
+
+
+def test_a_snapshot_that_finds_no_room_leaves_the_frames_their_commits(tmp_path: Path) -> None:
+    """The disk has room for frames, and none for a snapshot: that fails, and nothing else."""
+    script = """
+        import resource, sys
+        from tests.journal.test_contract import Waiting, frame
+        from tests.journal.test_snapshots import pictures, snapshot
+        from turnkeeper.actors.sqlite import SqliteJournal
+        journal, waiting = SqliteJournal(sys.argv[1]), Waiting()
+        journal.append(frame(1), waiting.of(1))
+        journal.keep(snapshot(1, [("a", b"small")]), waiting.of(10))
+        waiting.until(2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+        journal.append(frame(2), waiting.of(2))
+        journal.keep(snapshot(2, [(f"c{n}", b"x" * 200_000) for n in range(9)]), waiting.of(20))
+        for seq in range(3, 9):
+            journal.append(frame(seq), waiting.of(seq))
+        told = dict(waiting.until(10))
+        assert type(told.pop(20)).__name__ == "JournalError", told
+        assert set(told.values()) == {None}, told
+        assert pictures(journal) == {"a": b"small"}
+        journal.close()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "j")]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    again = SqliteJournal(tmp_path / "j")
+    assert pictures(again) == {"a": b"small"}
+    assert seqs(again.load()) == list(range(2, 9))
+    again.close()
