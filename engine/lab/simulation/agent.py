@@ -53,7 +53,7 @@ def _reply(world: World, chat: Chat) -> Raw:
     """Answer something, with whatever ids the model happens to write."""
     echoed = _echoed(world, chat)
     consumed = _consumed(world, chat, echoed)
-    fields: Raw = {"call_id": f"k{world.number()}", "text": world.text()}
+    fields: Raw = {"call_id": f"k{world.number()}", "text": world.text() if world.chance(92) else "Done."}
     if echoed is not None:
         fields["turn_id"] = echoed
     if consumed is not None:
@@ -82,7 +82,7 @@ def _good_reply(world: World, chat: Chat) -> Raw | None:
     folds = [] if world.forgetful else [entry.turn_id for entry in chat.folds()[-3:]]
     fields: Raw = {
         "call_id": f"k{world.number()}",
-        "text": world.text(),
+        "text": world.text() if world.chance(92) else "Done.",
         "turn_id": world.pick(folds) if folds and world.chance(60) else turn_id,
         "consumed_turn_ids": [turn_id, *folds],
     }

@@ -19,6 +19,8 @@ __all__ = ["Ends"]
 OVERTAKES = frozenset({"interrupted", "lost"})
 SAID = frozenset({"final-reply", "fallback", "consumed", "consumed-rescue", "interim-rescue", "reply-rescue"})
 """Outcomes that claim an answer."""
+UNSPOKEN = frozenset({"consumed", "silent", "interim-noop"})
+"""Outcomes of turns that were open to the last."""
 
 
 class Ends:
@@ -62,8 +64,11 @@ class Ends:
             and (operation.command.purpose != "reply" or not self._late(operation))
         ]
 
+    def _call_of(self, operation: Operation) -> CallSeen | None:
+        return self._log.calls.get(operation.delivery.partition(":")[2].partition(":")[2])
+
     def _late(self, operation: Operation) -> bool:
-        call = self._log.calls.get(operation.delivery.partition(":")[2].partition(":")[2])
+        call = self._call_of(operation)
         return call is None or call.late
 
     def _nothing_out(self, command: TurnSettled) -> None:
@@ -71,6 +76,15 @@ class Ends:
         for operation in self._log.out((Send,)):
             if operation.delivery in mine and not self._timed_out(operation):
                 self._complain(f"overtook its reply: {command.turn_id} ended while {operation.delivery} was out")
+            elif command.outcome in UNSPOKEN and self._consumes(operation, command.turn_id):
+                self._complain(f"overtook what answers it: {command.turn_id}, {operation.delivery} was out")
+
+    def _consumes(self, operation: Operation, turn_id: str) -> bool:
+        """Say whether a reply that is out names the turn, and was made while that was open."""
+        call = self._call_of(operation)
+        opened = self._log.turns[turn_id].opened
+        named = call is not None and call.at > opened and turn_id in consumed_by(call)
+        return named and not self._timed_out(operation)
 
     def _timed_out(self, operation: Operation) -> bool:
         timeout_ms = self._oracle.config.delivery.settle_timeout_ms
@@ -118,6 +132,8 @@ class Ends:
         if call is None:
             self._complain(f"ack to nobody: {command.call_id}")
             return
+        if command.ok and call.event.chat_id == "other":
+            self._complain(f"call {command.call_id} speaks to another chat, and was taken")
         if len(call.acks) > call.events:
             self._complain(f"answered twice: call {command.call_id}")
         own = self._log.operations.get(self._key(call))
@@ -137,10 +153,30 @@ class Ends:
 
     def _replayed(self, command: Ack) -> None:
         origin = command.replay_of or ""
-        call = self._log.calls.get(origin)
-        operation = self._log.operations.get(origin if call is None else self._key(call))
-        if self._oracle.roomy and (operation is None or not (operation.sure or operation.lied)):
+        first = self._log.calls.get(origin)
+        operation = self._log.operations.get(origin if first is None else self._key(first))
+        if not self._oracle.roomy:
+            return
+        if operation is None or not (operation.sure or operation.lied):
             self._complain(f"untrue: call {command.call_id} was told replayed of {origin}, which never arrived")
+        elif first is not None and first.call_id != command.call_id:
+            self._the_same(self._log.calls[command.call_id], first, operation)
+
+    def _the_same(self, call: CallSeen, first: CallSeen, operation: Operation) -> None:
+        """An answer is given for another only inside one turn, and never an interim one for a final one."""
+        echoed, other = call.event.turn_id, operation.command
+        if not isinstance(other, Send) or not (self._knows(echoed) and self._knows(first.event.turn_id)):
+            return
+        related = {echoed, *consumed_by(call)} & {other.turn_id, first.event.turn_id, *consumed_by(first)}
+        if not related:
+            self._complain(
+                f"untrue: call {call.call_id} was answered by {first.call_id}, which is about something else"
+            )
+        if isinstance(call.event, events.Reply) and (call.event.interim is True) != other.interim:
+            self._complain(f"untrue: call {call.call_id} was answered by {first.call_id}: one of them is interim")
+
+    def _knows(self, echoed: object) -> bool:
+        return isinstance(echoed, str) and (echoed in self._log.turns or echoed in self._log.inputs)
 
     def redelivery(self, command: Redeliver) -> None:
         """Judge a redelivery: once, for an autosteer input that nobody read."""

@@ -45,6 +45,7 @@ class Sends:
             self._turn_goes_on(command)
         if isinstance(command, Send):
             self._quotes_at_all(command, known)
+            self._given_away(command)
             self._speech(command)
             if known is None:
                 self._says_it_once(command, now_ms)
@@ -131,6 +132,16 @@ class Sends:
         turn = self._log.turns.get(command.turn_id)
         if turn is not None and turn.ended is not None:
             self._complain(f"preview after the end: {command.delivery}")
+
+    def _given_away(self, command: Send) -> None:
+        """A reply that echoes an input belongs to it, or to a turn that it names together with it."""
+        call = self._call_of(command.delivery)
+        echoed = call.event.turn_id if call is not None else None
+        known = isinstance(echoed, str) and (echoed in self._log.turns or echoed in self._log.inputs)
+        if call is None or not known or command.turn_id in {None, echoed} or not self._oracle.roomy:
+            return
+        if not {echoed, command.turn_id} <= set(consumed_by(call)):
+            self._complain(f"given away: {command.delivery} echoes {echoed}, and counts for {command.turn_id}")
 
     def _speech(self, command: Send) -> None:
         """Plain speech: not after an end that forbids it, not beside a final reply that arrived."""
