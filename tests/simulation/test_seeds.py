@@ -90,12 +90,12 @@ def test_a_planted_bug_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     assert run_scenario(read_scenario(file)).passed, "the file plays"
 
 
-def test_the_command_tells_seeds_rate_and_rows() -> None:
-    told = json.loads(CliRunner().invoke(simulate, ["--seeds", "5", "--json"]).stdout)
+def test_the_command_tells_seeds_rate_and_rows(tmp_path: Path) -> None:
+    told = json.loads(CliRunner().invoke(simulate, ["--seeds", "5", "--json", "--out", str(tmp_path)]).stdout)
     assert told["seeds"] == 5
     assert told["breach"] is None
     assert told["rows"]["reached"] + len(told["rows"]["missing"]) == len(rows_of_rules())
-    text = CliRunner().invoke(simulate, ["--seeds", "2", "--from", "7"])
+    text = CliRunner().invoke(simulate, ["--seeds", "2", "--from", "7", "--out", str(tmp_path)])
     assert text.exit_code == 0
     assert "2 seeds from 7" in text.stdout
     assert "not reached: " in text.stdout
@@ -110,5 +110,5 @@ def test_the_command_writes_the_file_of_a_breach(tmp_path: Path) -> None:
     assert read_scenario(file).recording
 
 
-def test_rows_that_are_not_reached_fail_on_demand() -> None:
-    assert CliRunner().invoke(simulate, ["--seeds", "1", "--all-rows"]).exit_code == 1
+def test_rows_that_are_not_reached_fail_on_demand(tmp_path: Path) -> None:
+    assert CliRunner().invoke(simulate, ["--seeds", "1", "--all-rows", "--out", str(tmp_path)]).exit_code == 1
