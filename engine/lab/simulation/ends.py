@@ -168,7 +168,9 @@ class Ends:
         if not isinstance(other, Send) or not (self._knows(echoed) and self._knows(first.event.turn_id)):
             return
         related = {echoed, *consumed_by(call)} & {other.turn_id, first.event.turn_id, *consumed_by(first)}
-        if not related:
+        pair = {echoed, other.turn_id}
+        merged = any(pair <= set(consumed_by(one)) for one in self._log.calls.values())
+        if not related and not merged:
             self._complain(
                 f"untrue: call {call.call_id} was answered by {first.call_id}, which is about something else"
             )
