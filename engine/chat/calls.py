@@ -171,9 +171,9 @@ def _answer_known(draft: ChatDraft, call: ToolCall, known: Call) -> None:
             _ack_error(draft, call.call_id, known.error)
 
 
-def answered_before(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], *, late: bool) -> bool:
+def answered_before(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], window_ms: int, *, late: bool) -> bool:
     """Answer a call whose content was said already (table SAMENESS); returns False for a new answer."""
-    decision, delivery = dedup.same(draft, call, keys, late=late)
+    decision, delivery = dedup.same(draft, call, keys, window_ms, late=late)
     known = draft.state.outbound.get(delivery)
     if known is None or decision.verdict is Sameness.NEW:
         return False

@@ -88,9 +88,11 @@ def remember_content(draft: ChatDraft, key: str, delivery: str) -> None:
     draft.set(contents=memory.kept(draft, draft.state.contents.drop(key), key, delivery, limit))
 
 
-def same(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], *, late: bool) -> tuple[Decision[Sameness], str]:
+def same(
+    draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], window_ms: int, *, late: bool
+) -> tuple[Decision[Sameness], str]:
     """Decide whether this was said already (table SAMENESS); returns the decision and that delivery."""
-    prior, delivery = _prior(draft, call, keys, late=late)
+    prior, delivery = _prior(draft, call, keys, window_ms, late=late)
     known = draft.state.outbound.get(delivery)
     newer = known is not None and any(_tick(draft.state, ident) > known.tick for ident in call.named)
     decision = SAMENESS.decide(SamenessFacts(prior, newer))
@@ -103,9 +105,8 @@ def _tick(state: ChatState, turn_id: str) -> int:
     return 0 if entry is None else entry.tick
 
 
-def _prior(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], *, late: bool) -> tuple[Prior, str]:
+def _prior(draft: ChatDraft, call: ToolCall, keys: tuple[str, ...], window_ms: int, *, late: bool) -> tuple[Prior, str]:
     """Find the same content: of the owner, or of the end of a turn that a late reply echoes or consumes."""
-    window_ms = draft.at.policy.dedup.window_ms
     prior = Prior.NONE
     delivery = ""
     for said in keys:

@@ -178,7 +178,8 @@ def turn_ended(draft: ChatDraft, turn: TurnEntry, quote: Quote) -> None:
     if own is not None:
         put(draft, replace(own, quote=quote))
         resolve(draft, turn.turn_id)
-    check_ms = draft.at.now_ms + draft.at.policy.timers.drop_confirm_ms
+    policy = draft.at.policy if turn.policy is None else turn.policy
+    check_ms = draft.at.now_ms + policy.timers.drop_confirm_ms
     for entry in tuple(draft.state.ledger.values()):
         if entry.into == turn.turn_id and entry.state == "written" and not entry.is_turn:
             put(draft, replace(entry, check_ms=check_ms))

@@ -31,7 +31,7 @@ def on_reply(draft: ChatDraft, event: Reply) -> None:
     owner = attribution.attribute(draft.state, call.echoed, call.consumed)
     draft.decided(owner.decision)
     keys = _content_keys(draft.state, owner, call)
-    if calls.answered_before(draft, call, keys, late=owner.late):
+    if calls.answered_before(draft, call, keys, _window_ms(draft, owner), late=owner.late):
         _merge(draft, call)
         return
     channel = attribution.channel_of(draft.state, owner, event.reply_in)
@@ -49,7 +49,7 @@ def on_edit(draft: ChatDraft, event: Edit) -> None:
     owner = attribution.attribute(draft.state, call.echoed, call.consumed)
     draft.decided(owner.decision)
     keys = _content_keys(draft.state, owner, call)
-    if calls.answered_before(draft, call, keys, late=owner.late):
+    if calls.answered_before(draft, call, keys, _window_ms(draft, owner), late=owner.late):
         return
     channel = memory.channel_of_bubble(draft.state, event.message)
     if channel is None and owner.owner_id:
@@ -64,6 +64,13 @@ def on_edit(draft: ChatDraft, event: Edit) -> None:
         channel_at(draft.state.chat, channel),
         Deliver(delivery, call.text, kind="edit", message=event.message, turn_id=owner.owner_id or None),
     )
+
+
+def _window_ms(draft: ChatDraft, owner: Attribution) -> int:
+    """Return how long the same content is the same answer: by the policy that the owning turn opened with."""
+    turn = owner.effective
+    policy = draft.at.policy if turn is None or turn.policy is None else turn.policy
+    return policy.dedup.window_ms
 
 
 def _content_keys(state: ChatState, owner: Attribution, call: ToolCall) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ def on_turn_settled(draft: ChatDraft, told: TurnSettled) -> None:
         return
     settled = replace(turn, status="settled", outcome=told.outcome, replies=told.replies, policy=None, preview=None)
     _put_turn(draft, settled)
-    ledger.turn_ended(draft, settled, told.quote)
+    ledger.turn_ended(draft, turn, told.quote)
     if told.replies:
         ledger.resolve_merged(draft, told.turn_id)
     if turn.preview is not None:
