@@ -204,7 +204,7 @@ def _drop_check_after_normal_ends() -> Iterator[None]:
     def ended(draft: Draft, turn: Any, quote: Quote) -> None:
         before = draft.state.ledger
         honest(draft, turn, quote)
-        if turn.outcome in {"lost", "interrupted", "refused", "failed", "expired"}:
+        if draft.state.turns[turn.turn_id].outcome in {"lost", "interrupted", "refused", "failed", "expired"}:
             kept = {key: replace(one, check_ms=before[key].check_ms) for key, one in draft.state.ledger.items()}
             draft.set(ledger=kept)
 
