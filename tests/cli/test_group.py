@@ -14,7 +14,7 @@ from turnkeeper.cli import COMMANDS, main
 
 Process = Callable[..., subprocess.CompletedProcess[str]]
 OURS = ("run", "compare", "explain-rules", "check-config")
-SPEAK_JSON = (*OURS, "simulate")
+SPEAK_JSON = (*OURS, "simulate", "explore")
 
 
 def test_help_lists_every_command(turnkeeper: Turnkeeper) -> None:

@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "run",
     "compare": "compare",
     "simulate": "simulate",
+    "explore": "explore",
     "explain-rules": "explain_rules",
     "check-config": "check_config",
     "transcript": "transcript",
