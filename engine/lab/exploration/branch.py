@@ -89,30 +89,30 @@ class Branch:
         self.moments: list[Moment] = []
         self.broken: list[str] = []
         self.clock: VirtualClock = VirtualClock(0 if parent is None else parent.clock.now_ms())
-        self.view = View() if parent is None else parent.view.fork()
-        self.platform = (
+        self.view: View = View() if parent is None else parent.view.fork()
+        self.platform: ForkedPlatform = (
             ForkedPlatform(next_message, self._performed) if parent is None else parent.platform.fork(self._performed)
         )
-        self.runtime = StillRuntime(self.clock, self.platform, self._observe, paranoid=False)
+        self.runtime: StillRuntime = StillRuntime(self.clock, self.platform, self._observe, paranoid=False)
         if parent is not None:
             self.runtime.like(parent.runtime)
         self._place(parent)
 
     def _place(self, parent: Branch | None) -> None:
         """Stand where the parent stands, or at the beginning."""
-        self.ways = 1 if parent is None else parent.ways
+        self.ways: int = 1 if parent is None else parent.ways
         """How many orders lead here."""
-        self.own = parent is None or parent.own
+        self.own: bool = parent is None or parent.own
         """The file's own order leads here."""
-        self.taken = 0 if parent is None else parent.taken
-        self.steps = 0 if parent is None else parent.steps
+        self.taken: int = 0 if parent is None else parent.taken
+        self.steps: int = 0 if parent is None else parent.steps
         self.until_ms: int | None = None if parent is None else parent.until_ms
         """How far the clock is still to go."""
         self.due_place: int | None = None if parent is None else parent.due_place
         """After which move the deadline that waits came."""
         self.answers: tuple[Answer, ...] = () if parent is None else parent.answers
         self.planned: tuple[Planned, ...] = () if parent is None else parent.planned
-        self.directive = Directive() if parent is None else parent.directive
+        self.directive: Directive = Directive() if parent is None else parent.directive
         """How what follows from the last move is settled."""
 
     # ------------------------------------------------------------ what is seen
