@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from turnkeeper.actors.log import log
+from turnkeeper.actors.snapshots import Forgetful
 from turnkeeper.engine.errors import JournalError
 from turnkeeper.engine.journal import Journal, encode_frame
 
@@ -52,6 +53,8 @@ class Commits:
         self.dropped = False
         """Killed: likewise, and nothing is appended."""
         self._journal = journal
+        self.kept = not isinstance(journal, Forgetful)
+        """Somebody may read the frames."""
         self._here = here
         self._release = release
         self._batches: deque[Batch] = deque()
@@ -66,7 +69,7 @@ class Commits:
         self._batches.append(batch)
         if self.dropped or self.failure is not None:
             return
-        frame = encode_frame([sequenced.record for sequenced in done])
+        frame = encode_frame([sequenced.record for sequenced in done]) if self.kept else b""
         try:
             self._journal.append(frame, partial(self._committed, batch))
         except Exception as error:  # noqa: BLE001 - a journal that raises did not commit

@@ -45,10 +45,11 @@ class Inbox:
 
     def put(self, envelope: Envelope[Any], /) -> None:
         """Let a message travel."""
-        if self.house.in_run() and self.actor is not None:
-            self.house.cell.put(self.actor, envelope.message)
+        actor, house = self.actor, self.house
+        if actor is not None and house.in_run():
+            house.cell.fifo.append((actor, envelope.message))
         else:
-            self.house.admit(self.address, envelope)
+            house.admit(self.address, envelope)
 
     def get(self) -> NoReturn:
         """Give nothing: the shard takes messages from the cell's FIFO."""

@@ -70,7 +70,7 @@ class OwnerActor(pykka.Actor):
 
     def tell(self, message: Message) -> None:
         """Send a message through pykka, into the cell's FIFO."""
-        self.actor_ref.tell(message)
+        self._actor_ref.tell(message)
 
     def on_receive(self, message: Message) -> Transition[Any]:
         """Run the step; on any thread but the shard's that would be a race."""

@@ -227,7 +227,8 @@ class Shard:
         run.signals.extend(entry.signals)
         if entry.body.configured is not None:
             self.configured(entry.body.configured)
-        return Sequenced(entry, record_of(self.seq, self.at_ms, entry.body, run), run, spent_ns)
+        record = record_of(self.seq, self.at_ms, entry.body, run, kept=self.commits.kept)
+        return Sequenced(entry, record, run, spent_ns)
 
     def _apply(self, body: Body) -> Run:
         if not self.on_thread():

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
     from turnkeeper.actors.performer import Job
+    from turnkeeper.actors.release import Observer
     from turnkeeper.engine.journal import Journal
 
 __all__ = ["Fed", "LoadClock", "make_engine"]
 
-AHEAD = 64
+AHEAD = 128
 """Events that wait at most: posting further ahead would move the clock past what is still waiting."""
 
 
@@ -67,13 +68,13 @@ class Hands:
 
     def call(self, job: Job) -> bool:
         result: Any = None
-        if isinstance(job.command, Send):
+        sent = job.command
+        if isinstance(sent, Send):
             self._message += 1
-            if self._message % 33 == 0 and job.command.attempt == 1:
-                result = {"outcome": "failed", "reason": "503"}
-                result = events.Settled(job.command.chat, job.command.delivery, "failed", attempt=1, reason="503")
+            if self._message % 33 == 0 and sent.attempt == 1:
+                result = events.Settled(sent.chat, sent.delivery, "failed", reason="503")
             else:
-                result = self._message
+                result = events.Settled(sent.chat, sent.delivery, "sent", messages=(self._message,))
         self._sequencer.notice(lambda: self._shard.performer.returned(job, result, None, self._shard.now_ms()))
         return True
 
@@ -94,9 +95,12 @@ def make_engine(
     journal: Journal | None = None,
     registry: CollectorRegistry | None = None,
     config: Mapping[str, object] | None = None,
+    observer: Observer | None = None,
 ) -> Engine:
     """Make an engine whose gateway answers at once."""
-    engine = Engine({} if config is None else config, Gateway(), journal=journal, registry=registry, clock=clock)
+    engine = Engine(
+        {} if config is None else config, Gateway(), journal=journal, registry=registry, clock=clock, observer=observer
+    )
     hands: Any = Hands(engine._parts.hands, engine)
     engine._parts.hands = engine._shard.performer._hands = hands
     return engine
@@ -144,7 +148,7 @@ class Fed:
         for index, (at_ms, body) in enumerate(self.posts):
             if not index % 32:
                 while sequencer.depth > AHEAD:
-                    time.sleep(0.0005)
+                    time.sleep(0.0002)
             clock.ms = at_ms
             assert body.event is not None
             engine.post(body.event)

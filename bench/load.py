@@ -69,7 +69,7 @@ class World:
         cell: what is driven; its bodies are kept.
         chats: how many chats there are.
         per_s: messages of users a second.
-        uniform: every chat is as busy as any other; else Zipf's law, exponent 1.
+        uniform: every chat is as busy as any other; else the law of Zipf and Mandelbrot, 1 / (rank + 20).
 
     """
 
@@ -82,7 +82,7 @@ class World:
         self.gap_ms = 1000 / per_s
         self.rng = random.Random(seed)
         self.chats = chats
-        self._weights = list(accumulate(1.0 if uniform else 1 / rank for rank in range(1, chats + 1)))
+        self._weights = list(accumulate(1.0 if uniform else 1 / (rank + 20) for rank in range(1, chats + 1)))
         self._agenda: list[tuple[int, int, Callable[[], None]]] = []
         self._count = begin_ms - START_MS
         self._running: dict[str, tuple[str, list[str]]] = {}

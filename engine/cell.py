@@ -60,6 +60,7 @@ STEPS: dict[str, Callable[[Any, Message, At], Transition[Any]]] = {
 STEPS_MAX = 100_000
 """No event takes more, beyond the messages it begins with; a run that does is a bug of ours, and is set aside."""
 OPENS_CHANNEL = (Deliver, ShowPreview, ShowMark)
+SETTLED = (Send, Edit, Preview, React)
 AWAKE_CHATS = 4096
 """Chats that are kept awake though nothing is going on in them: waking one costs as much as an event."""
 
@@ -90,7 +91,7 @@ class Owner:
 
     def tell(self, message: Message) -> None:
         """Put the message into the cell's FIFO."""
-        self.cell.put(self, message)
+        self.cell.fifo.append((self, message))
 
     def on_receive(self, message: Message) -> Transition[Any]:
         """Handle a message."""
@@ -227,7 +228,7 @@ class Cell:
 
     def _begin_handed(self, handed: HandedBody) -> None:
         command = self.pending.get(handed.id)
-        if isinstance(command, Send | Edit | Preview | React):
+        if isinstance(command, SETTLED):
             self._tell(channel_at(command.chat, command.channel), Handed(handed.delivery, handed.attempt))
 
     def _tell(self, address: Address, message: Message) -> None:

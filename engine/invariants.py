@@ -27,6 +27,7 @@ __all__ = ["PREDICATES", "After", "audit", "violations"]
 OPEN_INPUT = frozenset({"written", "seen", "answering"})
 OVERTAKES = frozenset({"interrupted", "lost"})
 """Ends that do not wait for what is in flight."""
+SENT = (Send, Edit, Preview)
 Touched = tuple[Any, Any]
 """An owner, and its state before."""
 
@@ -61,7 +62,7 @@ class After:
         for command in commands:
             if isinstance(command, TurnSettled):
                 self.terminals.append(command)
-            elif isinstance(command, Send | Edit | Preview):
+            elif isinstance(command, SENT):
                 self.sends.append(command)
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types
