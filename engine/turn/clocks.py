@@ -37,7 +37,11 @@ def clocks(state: TurnState) -> list[tuple[int, EndCause]]:
 def end_due(state: TurnState, now_ms: int) -> EndCause | None:
     """Return the end that is due now, the one of highest precedence."""
     due = [cause for due, cause in clocks(state) if due <= now_ms]
-    return min(due, key=RANK.__getitem__, default=None)
+    return min(due, key=_rank) if due else None
+
+
+def _rank(cause: EndCause) -> int:
+    return RANK[cause]
 
 
 def _quiet_from_ms(state: TurnState) -> int | None:
