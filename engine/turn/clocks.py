@@ -36,12 +36,11 @@ def clocks(state: TurnState) -> list[tuple[int, EndCause]]:
 
 def end_due(state: TurnState, now_ms: int) -> EndCause | None:
     """Return the end that is due now, the one of highest precedence."""
-    due = [cause for due, cause in clocks(state) if due <= now_ms]
-    return min(due, key=_rank) if due else None
-
-
-def _rank(cause: EndCause) -> int:
-    return RANK[cause]
+    found: EndCause | None = None
+    for due_ms, cause in clocks(state):
+        if due_ms <= now_ms and (found is None or RANK[cause] < RANK[found]):
+            found = cause
+    return found
 
 
 def _quiet_from_ms(state: TurnState) -> int | None:
