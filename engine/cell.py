@@ -72,9 +72,12 @@ def receive(owner: OwnerLike, message: Message) -> Transition[Any]:
     owner.state = done.state
     owner.due_ms = done.due_ms
     for to, told in done.tells:
-        target = cell.owner(to, told)
-        if target is not None:
-            target.tell(told)
+        target = cell.owners.get(to)
+        if target is None or target.state is None:
+            target = cell.owner(to, told)
+            if target is None:
+                continue
+        target.tell(told)
     return done
 
 
@@ -255,9 +258,9 @@ class Cell:
         """Handle a message, and insist that the step left alone what it was given."""
         state, written = owner.state, codec.encode(owner.state)
         done = owner.on_receive(message)
-        if codec.encode(state) != written:
-            raise InvariantViolated(f"a step of {owner.address} changed the state it had ({type(message).__name__})")
-        return done
+        if codec.encode(state) == written:
+            return done
+        raise InvariantViolated(f"a step of {owner.address} changed the state it had ({type(message).__name__})")
 
     def _undo(self, before: dict[OwnerLike, Any]) -> None:
         """Give every touched owner its state back, and forget those that were opened."""
@@ -285,12 +288,8 @@ class Cell:
         owner = self.owners.get(to)
         if owner is not None and owner.state is not None:
             return owner
-        if to.kind == "turn":
-            return (
-                self._open(to, open_turn(to, self.at.policy, self.at.now_ms))
-                if isinstance(message, Opened)
-                else self._chat_of(to)
-            )
+        if to.kind == "turn" and isinstance(message, Opened):
+            return self._open(to, open_turn(to, self.at.policy, self.at.now_ms))
         if to.kind == "channel":
             return self._open(to, open_channel(to)) if isinstance(message, OPENS_CHANNEL) else None
         return self._chat_of(to)

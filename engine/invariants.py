@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from turnkeeper.engine.channel.state import ChannelState
-from turnkeeper.engine.chat.state import ChatState, Input
+from turnkeeper.engine.chat.state import ChatState, Input, Outbound
 from turnkeeper.engine.commands import Command, Edit, Preview, Send, TurnSettled
 from turnkeeper.engine.ids import chat_at, turn_at
 from turnkeeper.engine.protocol import Quote
@@ -130,11 +130,15 @@ def terminal_waits(after: After) -> bool:
         if command.outcome in OVERTAKES:
             continue
         chat = after.chat(command.chat)
-        for _, out in chat.outbound.items() if chat is not None else ():
-            mine = out.turn_id == command.turn_id or command.turn_id in out.consumers
-            if mine and out.outcome == "in flight" and out.kind != "edit":
-                return False
+        for chunk in chat.outbound.chunks if chat is not None else ():
+            for out in chunk.values():
+                if out.outcome == "in flight" and out.kind != "edit" and _concerns(out, command.turn_id):
+                    return False
     return True
+
+
+def _concerns(out: Outbound, turn_id: str) -> bool:
+    return out.turn_id == turn_id or turn_id in out.consumers
 
 
 def quote_once(after: After) -> bool:
@@ -191,6 +195,8 @@ def inputs_kept(after: After) -> bool:
         now: ChatState = owner.state
         if before is None or now.ledger is before.ledger or len(now.ledger) > len(before.ledger):
             continue
+        if now.ledger.keys() == before.ledger.keys():
+            continue
         limit = owner.cell.at.policy.limits.tombstones
         for key in before.ledger.keys() - now.ledger.keys():
             if limit and before.ledger[key].state in OPEN_INPUT and key not in now.tombstones:
@@ -201,7 +207,7 @@ def inputs_kept(after: After) -> bool:
 def folds_judged(after: After) -> bool:
     """When a turn ends, every fold into it that nobody confirmed has its drop check before it."""
     return not any(
-        _unjudged(entry) and entry.into == command.turn_id
+        entry.into == command.turn_id and _unjudged(entry)
         for command in after.terminals
         for chat in (after.chat(command.chat),)
         for entry in (chat.ledger.values() if chat is not None else ())
