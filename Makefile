@@ -11,13 +11,15 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim mutants clean crash
+.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim mutants bench soak clean crash
 
 help:
 	@echo "make run         show the incident: two answers become one"
 	@echo "make test        format, lint, types, layers, generated docs, all tests"
 	@echo "make dev         only set up .venv with the development tools"
 	@echo "make crash       kill a gateway 200 times, and read what its users saw"
+	@echo "make bench       every bench, into build/bench.json; on a quiet machine (under 10 minutes)"
+	@echo "make soak        1,000,000 events over 100,000 chats with random failures"
 	@echo "make lint        the checks of make test without the tests"
 	@echo "make format      format and fix what can be fixed"
 	@echo "make docs        the documentation as a site, in site/"
@@ -98,6 +100,12 @@ sim: dev
 
 mutants: dev
 	$(BIN)/python -m tests.mutants.run
+
+bench: dev
+	$(BIN)/python bench/run.py
+
+soak: dev
+	$(BIN)/python bench/soak.py
 
 clean:
 	rm -rf $(VENV) .synapse build dist site htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

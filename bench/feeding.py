@@ -63,20 +63,23 @@ class Hands:
         self._real = real
         self._sequencer = engine._sequencer
         self._shard = engine._shard
-        self._message = 0
+        self.message = 0
         self.host_loop = None
 
     def call(self, job: Job) -> bool:
-        result: Any = None
-        sent = job.command
-        if isinstance(sent, Send):
-            self._message += 1
-            if self._message % 33 == 0 and sent.attempt == 1:
-                result = events.Settled(sent.chat, sent.delivery, "failed", reason="503")
-            else:
-                result = events.Settled(sent.chat, sent.delivery, "sent", messages=(self._message,))
-        self._sequencer.notice(lambda: self._shard.performer.returned(job, result, None, self._shard.now_ms()))
+        result, error = self.answer(job)
+        self._sequencer.notice(lambda: self._shard.performer.returned(job, result, error, self._shard.now_ms()))
         return True
+
+    def answer(self, job: Job) -> tuple[Any, BaseException | None]:
+        """Return what the gateway's call came to."""
+        sent = job.command
+        if not isinstance(sent, Send):
+            return None, None
+        self.message += 1
+        if self.message % 33 == 0 and sent.attempt == 1:
+            return events.Settled(sent.chat, sent.delivery, "failed", reason="503"), None
+        return events.Settled(sent.chat, sent.delivery, "sent", messages=(self.message,)), None
 
     def close(self) -> None:
         self._real.close()
@@ -96,13 +99,14 @@ def make_engine(
     registry: CollectorRegistry | None = None,
     config: Mapping[str, object] | None = None,
     observer: Observer | None = None,
+    hands: type[Hands] = Hands,
 ) -> Engine:
     """Make an engine whose gateway answers at once."""
     engine = Engine(
         {} if config is None else config, Gateway(), journal=journal, registry=registry, clock=clock, observer=observer
     )
-    hands: Any = Hands(engine._parts.hands, engine)
-    engine._parts.hands = engine._shard.performer._hands = hands
+    made: Any = hands(engine._parts.hands, engine)
+    engine._parts.hands = engine._shard.performer._hands = made
     return engine
 
 
@@ -151,4 +155,8 @@ class Fed:
                     time.sleep(0.0002)
             clock.ms = at_ms
             assert body.event is not None
-            engine.post(body.event)
+            self.post_one(engine, body.event)
+
+    def post_one(self, engine: Engine, event: Any) -> None:
+        """Post one event."""
+        engine.post(event)

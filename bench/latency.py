@@ -93,8 +93,8 @@ def measure(per_s: int, seconds: float) -> dict[str, Any]:
     here, there = multiprocessing.Pipe()
     spent_ns: list[int] = []
     engine = make_engine(WallClock(), config=UNHURRIED)
-    release = engine._shard.desk._observe  # noqa: SLF001 - the run's time is in it
-    engine._shard.desk._observe = lambda done: (spent_ns.append(done.spent_ns), release(done))[1]  # noqa: SLF001
+    release = engine._shard.desk._observe
+    engine._shard.desk._observe = lambda done: (spent_ns.append(done.spent_ns), release(done))[1]
     sender = multiprocessing.get_context("fork").Process(target=offer, args=(there, bodies, per_s), daemon=True)
     sender.start()
     with engine:
@@ -106,7 +106,7 @@ def measure(per_s: int, seconds: float) -> dict[str, Any]:
         thread.join()
         offered_s = perf_counter() - start
         late = here.recv()
-        engine._shard.idle().wait(120)  # noqa: SLF001
+        engine._shard.idle().wait(120)
         done_s = perf_counter() - start
     sender.join()
     return {

@@ -77,7 +77,7 @@ def main(figures: dict[str, Any], *, as_json: bool) -> int:
     return 0
 
 
-def _print(name: str, value: Any, indent: str = "") -> None:  # noqa: ANN401 - a figure
+def _print(name: str, value: Any, indent: str = "") -> None:
     if isinstance(value, dict):
         print(f"{indent}{name}")
         for key, inner in value.items():

@@ -31,8 +31,8 @@ def states_of(cell: Cell, wanted: set[str]) -> dict[Any, Any]:
     states = {}
     for chat, packed in cell.asleep.items():
         if len(cell.asleep) <= STATES_MAX or chat in wanted:
-            for address, state, _ in owners_in(codec.decode(unpack(packed), ChatPicture)):
-                states[address] = state
+            owners = owners_in(codec.decode(unpack(packed), ChatPicture))
+            states.update({address: state for address, state, _ in owners})
     return states
 
 

@@ -137,14 +137,14 @@ def our_mailboxes(actors: int, messages: int) -> float:
     real, STEPS["chat"] = STEPS["chat"], deaf
     try:
         with engine:
-            shard = engine._shard  # noqa: SLF001 - what is measured
+            shard = engine._shard
 
             def tell_all() -> float:
                 for name in names:
-                    shard._apply(Body(event=events.Activity(name.chat, "-")))  # noqa: SLF001
+                    shard._apply(Body(event=events.Activity(name.chat, "-")))
                 start = perf_counter()
                 for _ in range(messages // (each + 1)):
-                    shard._apply(Body(event=events.Activity("c0", "go")))  # noqa: SLF001
+                    shard._apply(Body(event=events.Activity("c0", "go")))
                 return messages / (perf_counter() - start)
 
             return shard.look(tell_all)
