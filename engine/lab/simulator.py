@@ -19,7 +19,7 @@ from turnkeeper.engine.lab.simulation.platform import Quirks
 from turnkeeper.engine.lab.simulation.player import CUT, Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
 from turnkeeper.engine.lab.simulation.shrinking import shrink
-from turnkeeper.engine.lab.simulation.users import again, open_turn, users_move
+from turnkeeper.engine.lab.simulation.users import again, open_turn, rewind_loop, users_move
 from turnkeeper.engine.lab.simulation.world import Chat, Dice, World
 
 __all__ = ["Simulated", "finish", "kind_of", "play", "rows_of_rules", "shrunk", "simulate_seed"]
@@ -54,13 +54,15 @@ def simulate_seed(seed: int, *, steps: int = STEPS, paranoid: bool | None = None
     rng = Random(seed)
     dice = Dice(rng)
     config = faults.config_for(dice)
-    quirks = Quirks(not dice.chance(15), dice.chance(20))
+    poisoned = dice.chance(6)
+    quirks = Quirks(not dice.chance(70 if poisoned else 15), dice.chance(20))
     careful = seed % 16 == 0 if paranoid is None else paranoid
     player = Player(config, paranoid=careful, quirks=quirks)
     world = World(rng, player, 2 if dice.chance(8) else 1)
     made: list[Raw] = []
     calm = world.chance(20)
-    world.forgetful = world.chance(6)
+    world.forgetful, world.poisoned = world.chance(6), poisoned
+    world.answers_rewinds = not quirks.rewinds_at_once
     for _ in range(rng.randrange(10, steps)):
         raw = _next(world, calm=calm)
         made.append(raw)
@@ -81,6 +83,8 @@ def _next(world: World, *, calm: bool) -> Raw:
             raw = open_turn(world, chat)
         elif world.forgetful and chat.again:
             raw = again(world, chat)
+        elif world.poisoned and world.chance(60):
+            raw = rewind_loop(world, chat)
         else:
             raw = world.weighted(CALM if calm else MOVES)(world, chat)
         if raw is not None:

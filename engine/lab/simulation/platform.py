@@ -44,6 +44,9 @@ class WatchedPlatform(Platform):
         self._watch(command)
         if self._quirks.rewinds_at_once or not isinstance(command, Rewind):
             super().perform(command)
+        elif command.id not in self._ids:
+            self._ids.add(command.id)
+            self.performed.append(command)
 
     def _operate(self, command: Settleable) -> None:
         directive = self._directives.setdefault(command.delivery, self.step)

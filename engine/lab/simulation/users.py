@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from turnkeeper.engine.lab.simulation.player import Raw
 
-__all__ = ["again", "open_turn", "users_move"]
+__all__ = ["again", "open_turn", "rewind_loop", "users_move"]
 
 KINDS = ("edit", "reaction", "reaction_removed", "deletion", "notice")
 
@@ -197,7 +197,19 @@ def _unstick(world: World, chat: Chat) -> Raw:
 def _rewound(world: World, chat: Chat) -> Raw | None:
     """Answer a rewind; or tell of one that nobody asked for."""
     turn_id = chat.rewinds.pop(0) if chat.rewinds else f"P{world.rng.randrange(30)}"
-    return world.event(chat, "rewound", turn_id=turn_id, removed=world.pick((0, 1)))
+    return world.event(chat, "rewound", turn_id=turn_id, removed=0 if world.chance(30) else 1)
+
+
+def rewind_loop(world: World, chat: Chat) -> Raw | None:
+    """Go round in a poisoned history: the turn ends badly, the exchange is removed, the next turn begins."""
+    if chat.rewinds:
+        return _rewound(world, chat)
+    if not chat.open_turns():
+        return _unstick(world, chat) if world.chance(35) else open_turn(world, chat)
+    turn_id = chat.open_turns()[-1]
+    if world.chance(60):
+        return world.event(chat, "refused", turn_id=turn_id)
+    return world.event(chat, "failed", turn_id=turn_id, error="invalid_request", status=400)
 
 
 MOVES: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (

@@ -106,6 +106,10 @@ class World(Dice):
         self.made = 0
         self.forgetful = False
         """The agent never names a follow-up, though it knows how to."""
+        self.poisoned = False
+        """The history is such that the model refuses or fails nearly every turn, and an operator forces it on."""
+        self.answers_rewinds = False
+        """The host answers `rewind` when it comes to it; else the platform does at once."""
         self._performed = 0
 
     def number(self) -> int:
@@ -137,7 +141,7 @@ class World(Dice):
             chat.turns[command.turn_id] = False
         elif isinstance(command, Redeliver):
             chat.again.append(command.turn_id)
-        elif isinstance(command, Rewind):
+        elif isinstance(command, Rewind) and self.answers_rewinds:
             chat.rewinds.append(command.turn_id)
         elif isinstance(command, Send):
             operation = self.player.oracle.seen(chat.name).operations.get(command.delivery)
