@@ -166,9 +166,17 @@ class Roster:
             for actor, sleeper in self._woken:
                 self._sleep(actor, sleeper)
         self._woken.clear()
+        if self._engaged:
+            self._disengage()
+        if len(self._ring) > self._awake_max:
+            self._thin_out()
+
+    def _disengage(self) -> None:
         for sleeper in self._engaged:
             sleeper.engaged = False
         self._engaged.clear()
+
+    def _thin_out(self) -> None:
         while len(self._ring) > self._awake_max:
             actor = self._ring.popleft()
             if not self._lives(actor):

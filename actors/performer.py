@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from turnkeeper.actors.log import log
 from turnkeeper.actors.outcomes import answer_of, settlement_of
-from turnkeeper.engine.commands import Ack, React, Reconcile, Send, Settleable
+from turnkeeper.engine.commands import Ack, Edit, Preview, React, Reconcile, Send
 from turnkeeper.engine.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["HANG_MS", "Job", "Performer"]
 
+SETTLEABLE = (Send, Edit, Preview, React)
+LANED = (*SETTLEABLE, Reconcile)
 HANG_MS = 60_000
 """What counts as hanging where `delivery.settle_timeout_ms` has no bound."""
 
@@ -75,7 +77,7 @@ def _lane_of(command: Command) -> str:
     """Name what a call waits for: its channel's calls; a reaction for other reactions there alone."""
     if isinstance(command, React):
         return f"reactions in {command.channel}"
-    return str(command.channel) if isinstance(command, Settleable | Reconcile) else ""
+    return str(command.channel) if isinstance(command, LANED) else ""
 
 
 class Hands(Protocol):
@@ -179,7 +181,7 @@ class Performer:
         if error is not None:
             extra = {"chat": command.chat, "command": command.id, "error": type(error).__name__}
             log.warning("perform raised %s", type(error).__name__, extra=extra)
-        if isinstance(command, Settleable):
+        if isinstance(command, SETTLEABLE):
             self._settle(settlement_of(command, result, error))
         elif isinstance(command, Ack):
             return  # its caller asks again, and is answered from the call id
@@ -213,7 +215,7 @@ class Performer:
             job = self._next(now_ms)
             if job is None:
                 return
-            if isinstance(job.command, Settleable):
+            if isinstance(job.command, SETTLEABLE):
                 self._asked += 1
                 self._office.admit_handed(job)
             else:

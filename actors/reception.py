@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Reception", "checked"]
 
 
+KNOWN = frozenset(codec.EVENT_TYPES.values())
+
+
 def checked(event: object) -> Event:
     """Return an event as its record will be read.
 
@@ -41,7 +44,7 @@ def checked(event: object) -> Event:
 
     """
     kind: Any = type(event)
-    if not isinstance(event, EventBase) or kind not in codec.EVENT_TYPES.values():
+    if not isinstance(event, EventBase) or kind not in KNOWN:
         raise DecodeError(
             f"{kind.__module__}.{kind.__qualname__} is no event; "
             f"post one of turnkeeper.events: {', '.join(sorted(codec.EVENT_TYPES))}"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeadLetter", "Observer", "Release", "Sequenced"]
 
+CALLS = (Reply, Edit)
 SETTLED_KEPT = 4096
 """Terminals kept for a `turn_settled` that is asked for after the end."""
 
@@ -118,6 +119,8 @@ class Release:
 
     def _hand_on(self, entry: Entry, commands: list[Command]) -> None:
         """Hand commands on in order; then answer who is left of an answered call, and let this entry's caller wait."""
+        if not commands and entry.answer is None:
+            return
         answered: dict[tuple[str, str], Ack] = {}
         for command in commands:
             if isinstance(command, Ack):
@@ -130,13 +133,13 @@ class Release:
             for left in self._asking.pop(key, ()):
                 left.resolve(ack)
         event, waiter = entry.body.event, entry.answer
-        if waiter is not None and not waiter.done and isinstance(event, Reply | Edit):
+        if waiter is not None and not waiter.done and isinstance(event, CALLS):
             self._asking.setdefault((entry.chat, event.call_id), deque()).append(waiter)
 
     def _answer(self, entry: Entry, ack: Ack, answered: dict[tuple[str, str], Ack]) -> None:
         """An ack made by the call's own event is that event's; others go to who waits longest for that call."""
         event, key = entry.body.event, (ack.chat, ack.call_id)
-        if isinstance(event, Reply | Edit) and ack.call_id == event.call_id:
+        if isinstance(event, CALLS) and ack.call_id == event.call_id:
             taker = entry.answer
         else:
             answered[key] = ack

@@ -76,7 +76,8 @@ class Sequencer:
         self._queues: dict[str, deque[Entry]] = {}
         self._ring: deque[deque[Entry]] = deque()
         self._notices: deque[Callable[[], None]] = deque()
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._asleep = False
         self._stirred = False
         self._final = False
@@ -92,7 +93,7 @@ class Sequencer:
             NotRunning: not started, stopping, or stopped.
 
         """
-        with self._changed:
+        with self._lock:
             if self.door is not Door.OPEN:
                 self._check_door(entry)
             depth, over = self.depth, self._over and not bypass
@@ -112,13 +113,13 @@ class Sequencer:
             NotRunning: not started, stopping, or stopped.
 
         """
-        with self._changed:
+        with self._lock:
             if self.door is not Door.OPEN:
                 raise NotRunning(f"a configuration was not taken: {self.door.value}") from self._why
 
     def put_own(self, entry: Entry) -> bool:
         """Take an entry of the engine itself, whatever waits; False once it is closed."""
-        with self._changed:
+        with self._lock:
             if self.door is Door.CLOSED:
                 return False
             self._append(entry)
@@ -126,7 +127,7 @@ class Sequencer:
 
     def notice(self, act: Callable[[], None]) -> bool:
         """Have the shard's thread do something between two events; False once that thread ends."""
-        with self._changed:
+        with self._lock:
             if self._final:
                 return False
             self._notices.append(act)
@@ -135,13 +136,13 @@ class Sequencer:
 
     def stir(self) -> None:
         """Let the shard look at its deadlines again: the clock was moved."""
-        with self._changed:
+        with self._lock:
             self._stirred = True
             self._wake()
 
     def set_door(self, door: Door, why: BaseException | None = None) -> None:
         """Open, or let only settlements in, or close; the shard is woken."""
-        with self._changed:
+        with self._lock:
             if self.door is not Door.CLOSED:
                 self.door, self._why = door, why
             self._stirred = True
@@ -149,7 +150,7 @@ class Sequencer:
 
     def set_watermarks(self, high: int, low: int) -> None:
         """Apply other limits at once."""
-        with self._changed:
+        with self._lock:
             self._high, self._low = high, low
             self._over = self.depth >= high
 
@@ -179,7 +180,7 @@ class Sequencer:
 
     def take(self, limit: int, timeout_s: float | None) -> tuple[list[Entry], list[Callable[[], None]]]:
         """Wait for something to do, and take up to `limit` entries, fairly, and every notice."""
-        with self._changed:
+        with self._lock:
             if not (self._notices or self._stirred or (limit and self._ring)):
                 self._asleep = True
                 self._changed.wait(timeout_s)
@@ -206,17 +207,17 @@ class Sequencer:
 
     def longest(self) -> int:
         """Return how many wait in the longest queue of one chat; any thread."""
-        with self._changed:
+        with self._lock:
             return max(map(len, self._queues.values()), default=0)
 
     def quiet(self) -> bool:
         """Say whether nothing waits: no entry, no notice."""
-        with self._changed:
+        with self._lock:
             return not (self._ring or self._notices)
 
     def close(self) -> tuple[list[Entry], list[Callable[[], None]]]:
         """Take no notice any more, and give back what was not taken."""
-        with self._changed:
+        with self._lock:
             self.door, self._final = Door.CLOSED, True
             left, notices = self._pick(self.depth), list(self._notices)
             self._notices.clear()
