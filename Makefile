@@ -11,7 +11,7 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim mutants bench soak clean crash
+.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim mutants fuzz mutation bench soak clean crash
 
 help:
 	@echo "make run         show the incident: two answers become one"
@@ -26,6 +26,7 @@ help:
 	@echo "make synapse     the Matrix example against a real homeserver, which is installed first"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
 	@echo "make sim         run the simulator, SEEDS=20000 FROM=0; every table row must be reached"
+	@echo "make fuzz        feed damaged input to every decoder, SECONDS=60 for each (atheris)"
 	@echo "make mutants     break every table row and plant known bugs: tests must notice"
 	@echo "make clean       remove everything that make made"
 
@@ -97,6 +98,14 @@ FROM ?= 0
 
 sim: dev
 	$(BIN)/turnkeeper simulate --seeds $(SEEDS) --from $(FROM) --all-rows
+
+# SECONDS are for each decoder; what fails is kept in tests/fuzz/kept, where a test replays it.
+SECONDS ?= 60
+TARGETS ?= wire config scenario transcript openclaw journal
+
+fuzz: dev
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP) install 'atheris>=3.0'
+	for target in $(TARGETS); do $(BIN)/python -m fuzz.run $$target -max_total_time=$(SECONDS) || exit 1; done
 
 mutants: dev
 	$(BIN)/python -m tests.mutants.run

@@ -40,6 +40,8 @@ CREATE TABLE IF NOT EXISTS pictures (
 COMMIT;
 """
 MAGIC = b"SQLite format 3\0"
+UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises for a damaged file: the latter where its message or a name quotes bytes that are no text."""
 
 
 class Base(NamedTuple):
@@ -130,8 +132,11 @@ class JournalFile:
                 db.execute("PRAGMA query_only = ON")
                 if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'frames'").fetchone() is None:
                     raise JournalError(f"{self.path}: is a database and no journal, or nothing was recorded yet")
-            (schema,) = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
-        except (sqlite3.Error, OSError) as error:
+            row = db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
+            if row is None:
+                raise JournalError(f"{self.path}: is a database and no journal, or nothing was recorded yet")
+            (schema,) = row
+        except (*UNREADABLE, OSError) as error:
             raise JournalError(
                 f"{self.path}: cannot be used as a journal ({cause_of(error)}); "
                 "journal.path names a journal, or a file that does not exist yet"
@@ -155,7 +160,7 @@ class JournalFile:
         """
         try:
             return self.db.execute(sql, values)
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             raise self.unreadable(error) from error
 
     def unreadable(self, cause: BaseException) -> JournalError:
@@ -165,14 +170,17 @@ class JournalFile:
     def base(self) -> Base | None:
         """Return where the newest snapshot stands."""
         row = self.query("SELECT seq, at_ms, rules, policy, whole FROM base").fetchone()
-        return None if row is None else Base(*row)
+        return None if row is None else Base(*self._typed(row, int, int, int, bytes, int))
 
     def snapshot(self) -> Snapshot | None:
         """Return the newest snapshot; its pictures are read one by one."""
         base = self.base()
         if base is None:
             return None
-        policy = codec.decode(base.policy, Policy)
+        try:
+            policy = codec.decode(base.policy, Policy)
+        except DecodeError as error:
+            raise self.unreadable(error) from error
         return Snapshot(base.seq, base.at_ms, base.rules, policy, self._pictures(base))
 
     def _pictures(self, base: Base) -> Iterator[tuple[str, bytes]]:
@@ -181,6 +189,7 @@ class JournalFile:
         for chat, data, crc in self._rows(
             "SELECT chat, data, crc FROM pictures WHERE seq BETWEEN ? AND ? ORDER BY chat, seq", base.whole, base.seq
         ):
+            self._typed((chat, data, crc), bytes, bytes, int)
             if newest is not None and newest[0] != chat:
                 yield from self._picture(*newest)
             newest = (chat, data, crc)
@@ -199,11 +208,17 @@ class JournalFile:
         while True:
             try:
                 row = cursor.fetchone()
-            except sqlite3.Error as error:
+            except UNREADABLE as error:
                 raise self.unreadable(error) from error
             if row is None:
                 return
             yield row
+
+    def _typed(self, row: Any, *kinds: type) -> Any:  # noqa: ANN401 - a row of any table
+        """Insist on the types of a row: where the file's schema is damaged, SQLite holds to none."""
+        if any(not isinstance(value, kind) for value, kind in zip(row, kinds, strict=True)):
+            raise JournalError(f"{self.path}: a row holds values of other types; restore a copy")
+        return row
 
     def frames(self, after_seq: int) -> Iterator[bytes]:
         """Yield the frames behind a place, oldest first; a damaged end is cut off at the last whole frame, and told.
@@ -216,8 +231,8 @@ class JournalFile:
             last_seq, frame = row
             try:
                 codec.payload_of(frame)
-            except SchemaTooNew:
-                raise
+            except SchemaTooNew as error:
+                raise SchemaTooNew(f"{self.path}: {error}") from error
             except DecodeError as error:
                 self._cut_from(last_seq, error)
                 return
@@ -226,7 +241,8 @@ class JournalFile:
 
     def _frame_after(self, seq: int) -> tuple[int, bytes] | None:
         found = "SELECT last_seq, data FROM frames WHERE last_seq > ? ORDER BY last_seq LIMIT 1"
-        return next(self._rows(found, seq), None)
+        row = next(self._rows(found, seq), None)
+        return None if row is None else self._typed(row, int, bytes)
 
     def _cut_from(self, last_seq: int, error: DecodeError) -> None:
         later, self.cut = last_seq, 1

@@ -93,7 +93,7 @@ def _read_any(data: bytes, kind: type[T]) -> T:
     """Read slowly: half a surrogate pair is carried, and what cannot be read is named."""
     try:
         return msgspec.convert(_unpack(data), type=kind)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError) as error:
         raise DecodeError(f"{error}") from error
 
 
@@ -186,7 +186,7 @@ def event_from(raw: Mapping[str, object]) -> Event:
     try:
         event: Event = msgspec.convert(raw, type=kind)
         return event
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: half a surrogate pair in a fixed word
         raise DecodeError(f"{tag}: {error}") from error
 
 

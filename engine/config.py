@@ -23,7 +23,7 @@ __all__ = ["Config", "Policy", "allowed", "as_policy", "example_toml", "host_por
 
 DAY_MS = 86_400_000
 PORT_MAX = 65_535
-COMMENT_MAX, VALUE_MAX = 110, 80
+COMMENT_MAX, VALUE_MAX, FILE_MAX = 110, 80, 1 << 20
 """Longest comment line of the example, and longest value in an error, in characters."""
 UNITS = {"ms": "whole milliseconds", "percent": "whole percent", "bytes": "whole bytes", "days": "whole days"}
 """Of a setting, by the last word of its name."""
@@ -264,8 +264,7 @@ def load_config(source: Config | Mapping[str, object] | str | Path) -> Config:
     """Read a configuration: a `Config`, a mapping in the file's shape, or the path of a TOML file.
 
     Raises:
-        ConfigError: the file cannot be read, a key is unknown, or a value is not allowed; the text gives
-            file, key path, what was found, what is allowed and, for a key, the nearest known name.
+        ConfigError: what cannot be read or used, where, what is allowed and, for a key, the nearest known name.
 
     """
     if isinstance(source, Config):
@@ -274,7 +273,11 @@ def load_config(source: Config | Mapping[str, object] | str | Path) -> Config:
     if isinstance(source, Mapping):
         return _read(source, "config")
     try:
-        raw = tomllib.loads(Path(source).read_text(encoding="utf-8"))
+        with Path(source).open(encoding="utf-8") as file:
+            text = file.read(FILE_MAX + 1)
+        if len(text) > FILE_MAX:
+            raise ConfigError(f"{source}: is longer than {FILE_MAX:_} characters; give the path of a TOML file")
+        raw = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{source}: cannot be read ({error.strerror}); give the path of a TOML file") from error
     except (ValueError, RecursionError) as error:  # bad TOML, no UTF-8, a number too long to read, nested too deep
@@ -306,7 +309,7 @@ def _section(kind: type[Section], values: Mapping[str, object], where: str, sect
             raise ConfigError(f"{where}: {name} (= {_shown(value)}) is no setting; {_nearest(key, section, fields)}")
         try:
             read[key] = msgspec.convert(value, type=fields[key].type)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: half a surrogate pair
             item = str(error).partition("at `$[")[2].partition("]")[0]
             if item and isinstance(value, list | tuple):
                 name, value = f"{name}[{item}]", value[int(item)]  # noqa: PLW2901 - the item is at fault

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from turnkeeper.engine.errors import DecodeError
+from turnkeeper.engine.transcript.lines import depth_of
 
-__all__ = ["Line", "bytes_of", "lines_of", "parsed"]
+__all__ = ["FILE_MAX_BYTES", "Line", "bytes_of", "lines_of", "parsed"]
 
 LINE_MAX_BYTES = 16 << 20
+FILE_MAX_BYTES = 256 << 20
+DEPTH_MAX = 64
+"""Nesting of one line; what a scenario says stays below 10, and nothing that reads it has to fear for its stack."""
 Line = tuple[int, dict[str, Any]]
 """Line number, and the object that stands there."""
 
@@ -23,7 +27,8 @@ def bytes_of(file: str | Path) -> bytes:
 
     """
     try:
-        return Path(file).read_bytes()
+        with Path(file).open("rb") as opened:
+            return opened.read(FILE_MAX_BYTES + 1)
     except OSError as error:
         raise DecodeError(f"{file}: cannot be read ({error.strerror}); give the path of a JSON Lines file") from error
 
@@ -40,6 +45,8 @@ def parsed(data: bytes, name: str) -> list[Line]:
         DecodeError: it is no text, or a line is no JSON object; the text gives `name` and line.
 
     """
+    if len(data) > FILE_MAX_BYTES:
+        raise DecodeError(f"{name}: is larger than {FILE_MAX_BYTES} bytes; cut the recording into parts")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -57,6 +64,8 @@ def parsed(data: bytes, name: str) -> list[Line]:
 def _object(line: str, where: str) -> dict[str, Any]:
     if len(line) > LINE_MAX_BYTES:
         raise DecodeError(f"{where}: the line is longer than {LINE_MAX_BYTES} bytes")
+    if line.count("{") + line.count("[") > DEPTH_MAX and depth_of(line.encode()) > DEPTH_MAX:
+        raise DecodeError(f"{where}: nested deeper than {DEPTH_MAX} levels")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -55,7 +55,7 @@ def directive_from(raw: object) -> Directive:
     if isinstance(raw, dict) and list(raw) == ["fail"]:
         try:
             return Directive("fail", msgspec.convert(raw["fail"], Fault))
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise DecodeError(f"deliver.fail: {error}") from error
     raise DecodeError(
         f'deliver is {raw!r}; expected "ok", "fail", "fail-permanent", "unknown", "hold" or {{"fail": …}}'

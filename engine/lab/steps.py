@@ -108,7 +108,7 @@ def settling_of(value: object) -> Settling:
     """
     try:
         return msgspec.convert(value, Settling)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise DecodeError(f"settle: {error}") from error
 
 

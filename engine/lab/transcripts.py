@@ -125,7 +125,7 @@ def _rules(header: Fields, given: TranscriptRules) -> TranscriptRules:
         return given
     try:
         return msgspec.convert(section, TranscriptRules)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise DecodeError(f"line 1: config.transcript: {error}") from None
 
 

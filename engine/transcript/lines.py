@@ -15,7 +15,7 @@ import msgspec
 
 from turnkeeper.engine.errors import DecodeError
 
-__all__ = ["DEPTH_MAX", "Fields", "canonical", "dumps", "loads", "pack", "size_bytes", "unpack"]
+__all__ = ["DEPTH_MAX", "Fields", "canonical", "depth_of", "dumps", "loads", "pack", "size_bytes", "unpack"]
 
 Fields = dict[str, object]
 """A JSON object. Entries keep the one they were read from, unknown fields included."""
@@ -39,7 +39,7 @@ def loads(line: bytes) -> object:
         DecodeError: it is no JSON, not UTF-8, holds NaN or an infinity, or nests deeper than `DEPTH_MAX`.
 
     """
-    if line.count(b"{") + line.count(b"[") > DEPTH_MAX and _depth(line) > DEPTH_MAX:
+    if line.count(b"{") + line.count(b"[") > DEPTH_MAX and depth_of(line) > DEPTH_MAX:
         raise DecodeError(f"nested deeper than {DEPTH_MAX} levels")
     try:
         return msgspec.json.decode(line)
@@ -61,7 +61,7 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
 
 
-def _depth(line: bytes) -> int:
+def depth_of(line: bytes) -> int:
     """Measure the nesting of a line, strings left out."""
     depth = deepest = 0
     inside = escaped = False

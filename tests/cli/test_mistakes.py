@@ -33,7 +33,7 @@ MISTAKES = {
     "run .": (2, ".: cannot be read (Is a directory)"),
     "run binary": (2, "binary: is no UTF-8 text"),
     "run empty": (2, "empty: is empty; the first line is a header"),
-    "run deep": (2, "deep:2: is no JSON (maximum recursion depth exceeded"),
+    "run deep": (2, "deep:2: nested deeper than 64 levels"),
     "run long": (2, "long:2: is no JSON (Exceeds the limit"),
     "run nan": (2, "nan:2: advance is nan; expected milliseconds, 0 or more"),
     "run list": (2, "list:1: expected a JSON object"),

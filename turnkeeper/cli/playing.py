@@ -10,7 +10,7 @@ import msgspec
 
 from turnkeeper.engine.errors import DecodeError, EngineError
 from turnkeeper.engine.lab import transcripts
-from turnkeeper.engine.lab.lines import bytes_of, parsed
+from turnkeeper.engine.lab.lines import FILE_MAX_BYTES, bytes_of, parsed
 from turnkeeper.engine.lab.runner import Mismatch, ScenarioRunner
 from turnkeeper.engine.lab.runtime import CellRuntime
 from turnkeeper.engine.lab.scenario import Scenario, is_transcript, read_scenario
@@ -61,7 +61,7 @@ class Played(msgspec.Struct, frozen=True):
 
 def read_bytes(file: Path) -> bytes:
     """Read a file, or standard input for `-`; raises as `bytes_of`."""
-    return sys.stdin.buffer.read() if str(file) == "-" else bytes_of(file)
+    return sys.stdin.buffer.read(FILE_MAX_BYTES + 1) if str(file) == "-" else bytes_of(file)
 
 
 def play_file(file: Path, runtimes: tuple[RuntimeName, ...]) -> list[Played]:
