@@ -21,6 +21,7 @@ from turnkeeper.actors.startup import recover
 from turnkeeper.engine.cell import Cell
 from turnkeeper.engine.config import Config, Policy, as_policy
 from turnkeeper.engine.errors import ConfigError
+from turnkeeper.engine.invariants import unjudged, violations
 from turnkeeper.engine.ports import Reconciling
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Assembly:
         shard, measures = self.shard, self.measures
         # `Roster` opens owners in the cell that the shard runs.
         shard.cell = Cell(self.roster.spawn)
+        self.judge(config)
         shard.performer = Performer(ShardOffice(self.sequencer, shard), self.hands)
         shard.snapshots = Snapshots(self.journal, config.journal.snapshot_every_events)
         self.desk = shard.desk = Release(shard.performer, measures, config.limits.dead_letters)
@@ -73,6 +75,10 @@ class Assembly:
     def observe(self, observer: Observer | None) -> None:
         """Let somebody see every committed run."""
         self.desk.observer = observer
+
+    def judge(self, config: Config) -> None:
+        """Check the invariants on every event, or not: `invariants.live`."""
+        self.shard.cell.judge = violations if config.invariants.live else unjudged
 
     def policy(self, config: Config) -> Policy:
         """Return what is journaled of a configuration."""

@@ -289,6 +289,7 @@ class Engine:
             raise
         self._sequencer.put(Entry("", Body(configured=self._parts.policy(read)), admission), bypass=True)
         self._shard.snapshots.every = read.journal.snapshot_every_events
+        self._parts.judge(read)
         self.config = read
         self._parts.measures.reloaded(None)
         return admission

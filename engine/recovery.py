@@ -14,6 +14,7 @@ import msgspec
 from turnkeeper.engine import codec
 from turnkeeper.engine.channel.state import ChannelState
 from turnkeeper.engine.events import Settled
+from turnkeeper.engine.invariants import unjudged
 from turnkeeper.engine.journal import RULES, Body, Record, decode_frame
 from turnkeeper.engine.signals import DigestDiffers, Recovered
 from turnkeeper.engine.turn.state import TurnState
@@ -56,17 +57,14 @@ def replay(cell: Cell, frames: Iterable[bytes], progress: Callable[[Replayed], N
 
     """
     found = Replayed(differs=[], touched=set())
-    judge, cell.judge = cell.judge, _judged_before
+    # What is replayed was judged when it was live.
+    judge, cell.judge = cell.judge, unjudged
     try:
         _replay(cell, frames, found, progress)
     finally:
         cell.judge = judge
     _forget_other(cell, found)
     return found
-
-
-def _judged_before(*_: object, **__: object) -> list[str]:
-    return []
 
 
 def _replay(cell: Cell, frames: Iterable[bytes], found: Replayed, progress: Callable[[Replayed], None] | None) -> None:

@@ -17,6 +17,7 @@ import turnkeeper
 from tests.actors.hosts import PATIENCE_S, QUICK, Async, Plain, activity, opened, reply
 from turnkeeper import ConfigError, Engine, MemoryJournal, commands, errors, events
 from turnkeeper.actors.clock import WallClock
+from turnkeeper.engine.invariants import violations
 from turnkeeper.engine.journal import decode_frame
 from turnkeeper.engine.lab.clock import VirtualClock
 
@@ -93,6 +94,18 @@ def test_concurrency_is_reloaded_too() -> None:
     with Engine({"delivery": {"concurrency": 1}}, Plain()) as engine:
         engine.reload({"delivery": {"concurrency": 9}}).wait(PATIENCE_S)
         assert engine.look(lambda _: engine._shard.performer._slots()) == 9
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_invariants_are_checked_live_or_not_and_a_reload_says_so_too(live: bool) -> None:
+    def checks(engine: Engine) -> bool:
+        return engine.look(lambda cell: cell.judge is violations)
+
+    with Engine({"invariants": {"live": live}}, Plain()) as engine:
+        engine.post(opened("c1", "P")).wait(PATIENCE_S)
+        assert checks(engine) is live
+        engine.reload({"invariants": {"live": not live}}).wait(PATIENCE_S)
+        assert checks(engine) is not live
 
 
 # ---------------------------------------------------------------- chats
