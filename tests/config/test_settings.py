@@ -115,7 +115,7 @@ def test_the_defaults_are_those_of_the_specification() -> None:
 
 
 def test_the_example_file_is_what_the_code_says() -> None:
-    """Change a setting in engine/config.py, then write the file anew:
+    """Change a setting in engine/config/sections.py, then write the file anew:
     `python -c "from turnkeeper.engine.config import example_toml; print(example_toml(), end='')" > config.example.toml`
     """
     assert EXAMPLE.read_text(encoding="utf-8") == example_toml()
