@@ -13,6 +13,7 @@ __all__ = ["FILE_MAX_BYTES", "Line", "bytes_of", "lines_of", "parsed"]
 
 LINE_MAX_BYTES = 16 << 20
 FILE_MAX_BYTES = 256 << 20
+"""A scenario file is not read further: nobody writes a longer one, and a fuzzer would."""
 DEPTH_MAX = 64
 """Nesting of one line; what a scenario says stays below 10, and nothing that reads it has to fear for its stack."""
 Line = tuple[int, dict[str, Any]]
