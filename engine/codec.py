@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
@@ -46,7 +47,6 @@ DOWN: dict[int, Callable[[bytes], bytes]] = {}
 """For each schema above 1, how its payload is written for the version before; additive fields need nothing."""
 T = TypeVar("T")
 _write = msgspec.msgpack.Encoder().encode
-_readers: dict[Any, Callable[[bytes], Any]] = {}
 
 
 def encode(value: object) -> bytes:
@@ -59,7 +59,8 @@ def encode(value: object) -> bytes:
 
 def _write_any(value: object) -> bytes:
     plain = msgspec.to_builtins(value)
-    packed: bytes = msgpack.packb(plain, use_bin_type=True, unicode_errors="surrogatepass")
+    packer: Any = msgpack.Packer(use_bin_type=True, unicode_errors="surrogatepass")
+    packed: bytes = packer.pack(plain)
     return packed
 
 
@@ -79,14 +80,18 @@ def decode(data: bytes, kind: type[T]) -> T:
         DecodeError: the bytes are no msgpack, or a field has another type; the text names the field's path.
 
     """
-    read = _readers.get(kind)
-    if read is None:
-        read = _readers[kind] = msgspec.msgpack.Decoder(kind).decode
     try:
-        found: T = read(data)
+        found: T = _reader(kind)(data)  # type: ignore[arg-type]  # a type is hashable
         return found
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _read_any(data, kind)
+
+
+@cache
+def _reader(kind: Any) -> Callable[[bytes], Any]:  # noqa: ANN401 - a type, or a union of types
+    """Return the fast reader of a type; it is made once."""
+    read: Callable[[bytes], Any] = msgspec.msgpack.Decoder(kind).decode
+    return read
 
 
 def _read_any(data: bytes, kind: type[T]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -10,14 +10,22 @@ from turnkeeper.engine.commands import Ack, Command
 from turnkeeper.engine.deadlines import RANK
 from turnkeeper.engine.events import Edit, Event, Reply
 from turnkeeper.engine.ids import Address
-from turnkeeper.engine.protocol import Count, Message, Transition
+from turnkeeper.engine.protocol import At, Count, Message, Transition
 from turnkeeper.engine.signals import LimitReached, SetAside, Signal
 from turnkeeper.engine.table import Decision
 
-if TYPE_CHECKING:
-    from turnkeeper.engine.cell import Cell
+__all__ = ["Group", "House", "OwnerLike", "Run", "place", "set_aside"]
 
-__all__ = ["Group", "OwnerLike", "Run", "place", "set_aside"]
+
+class House(Protocol):
+    """What an owner needs of the cell that it is in."""
+
+    at: At
+    owners: dict[Address, OwnerLike]
+
+    def owner(self, to: Address, message: Message, /) -> OwnerLike | None:
+        """Return who takes a message."""
+        ...
 
 
 class OwnerLike(Protocol):
@@ -25,8 +33,12 @@ class OwnerLike(Protocol):
 
     address: Address
     state: Any
-    cell: Cell
     due_ms: int | None
+
+    @property
+    def cell(self) -> House:
+        """The cell that it is in."""
+        ...
 
     def tell(self, message: Message, /) -> None:
         """Let the message travel to the cell's FIFO."""

@@ -11,7 +11,7 @@ from turnkeeper.engine.lab.simulation.sends import consumed_by
 
 if TYPE_CHECKING:
     from turnkeeper.engine.commands import Ack, Redeliver, TurnSettled
-    from turnkeeper.engine.lab.simulation.oracle import Oracle
+    from turnkeeper.engine.lab.simulation.judge import Judge
     from turnkeeper.engine.lab.simulation.seen import CallSeen, Operation, Seen, TurnSeen
 
 __all__ = ["Ends"]
@@ -26,7 +26,7 @@ UNSPOKEN = frozenset({"consumed", "silent", "interim-noop"})
 class Ends:
     """Watches the terminals and acks of one chat."""
 
-    def __init__(self, oracle: Oracle, log: Seen) -> None:
+    def __init__(self, oracle: Judge, log: Seen) -> None:
         self._oracle = oracle
         self._log = log
 

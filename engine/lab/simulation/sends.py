@@ -8,7 +8,7 @@ from turnkeeper.engine.commands import Edit, Preview, Send
 
 if TYPE_CHECKING:
     from turnkeeper.engine.commands import Settleable
-    from turnkeeper.engine.lab.simulation.oracle import Oracle
+    from turnkeeper.engine.lab.simulation.judge import Judge
     from turnkeeper.engine.lab.simulation.seen import CallSeen, Operation, Seen
 
 __all__ = ["Sends", "consumed_by"]
@@ -25,7 +25,7 @@ def consumed_by(call: CallSeen) -> tuple[str, ...]:
 class Sends:
     """Watches what leaves for one chat."""
 
-    def __init__(self, oracle: Oracle, log: Seen) -> None:
+    def __init__(self, oracle: Judge, log: Seen) -> None:
         self._oracle = oracle
         self._log = log
         self._newest: dict[str, int] = {}
