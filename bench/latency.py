@@ -119,7 +119,7 @@ def measure(per_s: int, seconds: float) -> dict[str, Any]:
 
 
 def run(*, quick: bool) -> dict[str, Any]:
-    return {str(rate): measure(rate, 0.6 if quick else 3.0) for rate in RATES}
+    return {str(rate): measure(rate, 0.6 if quick else 2.0) for rate in RATES}
 
 
 if __name__ == "__main__":

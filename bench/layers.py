@@ -102,8 +102,8 @@ def fsync_ms(folder: Path, times: int = 200) -> float:
 
 
 def run(*, quick: bool, only: str = "") -> dict[str, Any]:
-    load = make_load(10_000 if quick else 40_000, 1_000 if quick else 4_000)
-    layers = Layers(load, 3 if quick else 7)
+    load = make_load(10_000 if quick else 30_000, 1_000 if quick else 3_000)
+    layers = Layers(load, 3 if quick else 5)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as name:
         folder, numbers = Path(name), iter(range(1000))
 

@@ -32,7 +32,23 @@ if TYPE_CHECKING:
     from turnkeeper.engine.journal import Record
     from turnkeeper.engine.running import Run
 
+SHORT = {
+    "ledger": 8,
+    "tombstones": 8,
+    "calls": 8,
+    "contents": 8,
+    "settled_turns": 4,
+    "occurrences": 8,
+    "deliveries": 8,
+    "receipts": 8,
+    "waiters": 1_000_000,
+}
+"""With short memories the busy chats are as large as they ever get before the warm-up is over: what grows then leaks.
+
+With the default limits a chat remembers its last 64 turns and 1,024 calls; a million events are too few to fill that.
+"""
 GROWTH_MAX = 1.10
+"""From the middle of the run: before, the chats that stay awake still fill what they may remember."""
 SLICE = 50_000
 """Records between two looks at the memory."""
 
@@ -92,9 +108,10 @@ class Soak(Fed):
             engine.post(event)
 
 
-def run(*, records: int, chats: int) -> dict[str, Any]:
+def run(*, records: int, chats: int, short: bool = True) -> dict[str, Any]:
+    limits = SHORT if short else {"waiters": SHORT["waiters"]}
     clock, watch = LoadClock(), Watch()
-    engine = make_engine(clock, observer=watch, hands=FaultyHands, config={"limits": {"waiters": 1_000_000}})
+    engine = make_engine(clock, observer=watch, hands=FaultyHands, config={"limits": limits})
     asleep = populate(Cell(), chats).asleep
     clock.ms = LATER_MS
     memory: list[int] = []
@@ -118,7 +135,7 @@ def run(*, records: int, chats: int) -> dict[str, Any]:
         live = engine.look(_live_turns)
         found = engine.look(lambda cell: audit(cell.owners)) if chats <= 100_000 else []
         sleeping = engine.look(lambda cell: len(cell.asleep))
-    warm = memory[len(memory) // 4]
+    warm = memory[len(memory) // 2]
     return {
         "records": watch.records,
         "seconds": time.perf_counter() - begin,
@@ -132,9 +149,9 @@ def run(*, records: int, chats: int) -> dict[str, Any]:
         "live_turns_that_should_have_settled": live,
         "audit": len(found),
         "memory_mib": [round(size / (1 << 20)) for size in memory],
-        "memory_growth": max(memory[len(memory) // 4 :]) / warm,
+        "memory_growth": max(memory[len(memory) // 2 :]) / warm,
         "good": not (lost or watch.violated or watch.set_aside or live or found)
-        and max(memory[len(memory) // 4 :]) / warm <= GROWTH_MAX,
+        and max(memory[len(memory) // 2 :]) / warm <= GROWTH_MAX,
     }
 
 
@@ -153,8 +170,9 @@ if __name__ == "__main__":
         __doc__,
         records={"type": int, "default": 1_000_000},
         chats={"type": int, "default": 100_000},
+        default_limits={"action": "store_true", "help": "chats remember as much as by default, and grow"},
     )
     scale = 10 if given.quick else 1
-    figures = run(records=given.records // scale, chats=given.chats // scale)
+    figures = run(records=given.records // scale, chats=given.chats // scale, short=not given.default_limits)
     main(figures, as_json=given.json)
     sys.exit(0 if figures["good"] else 1)
