@@ -100,16 +100,12 @@ class ScenarioRunner:
 
         """
         mismatch = None
-        self.runtime.start(self._config, reconciles=False)
+        self.begin()
         try:
             for step in self.scenario.steps:
-                self.line = step.line
-                self.platform.step = step.deliver if step.deliver is not None else self.platform.default
-                self._step(step)
-                if self._broken:
-                    raise self._broken[0]
+                self.play(step)
             if not self.scenario.recording:
-                self._expectations.uncovered()
+                self.all_covered()
         except Unexpected as found:
             mismatch = Mismatch(self.line, found.expected, found.actual)
         finally:
@@ -123,6 +119,28 @@ class ScenarioRunner:
             tuple(self.moments),
             frozenset(self.rows),
         )
+
+    def begin(self) -> None:
+        """Start the runtime."""
+        self.runtime.start(self._config, reconciles=False)
+
+    def play(self, step: Step) -> None:
+        """Play one step.
+
+        Raises:
+            Unexpected: it is not as expected.
+            InvariantViolated: a bug of ours.
+
+        """
+        self.line = step.line
+        self.platform.step = step.deliver if step.deliver is not None else self.platform.default
+        self._step(step)
+        if self._broken:
+            raise self._broken[0]
+
+    def all_covered(self) -> None:
+        """Check that no command is left that no `expect` has covered; raises `Unexpected`."""
+        self._expectations.uncovered()
 
     def _step(self, step: Step) -> None:
         match step.kind:

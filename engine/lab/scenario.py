@@ -25,6 +25,7 @@ __all__ = [
     "lines_of",
     "read_scenario",
     "scenario_config",
+    "step_of",
 ]
 
 Changes = Mapping[str, Mapping[str, object]]
@@ -83,7 +84,7 @@ def read_scenario(file: str | Path, lines: list[Line] | None = None, changes: Ch
         str(file),
         header["scenario"],
         scenario_config(header.get("config", {}), where, changes),
-        tuple(_step(f"{file}:{at}", at, raw, changes) for at, raw in lines[1:]),
+        tuple(step_of(f"{file}:{at}", at, raw, changes) for at, raw in lines[1:]),
         next_message=_first_message(header.get("platform", {}), where),
         source=str(header.get("source", "")),
     )
@@ -124,7 +125,13 @@ def scenario_config(raw: object, where: str, changes: Changes | None = None) -> 
         raise DecodeError(f"{where}: {error}") from error
 
 
-def _step(where: str, line: int, raw: dict[str, Any], changes: Changes | None) -> Step:
+def step_of(where: str, line: int, raw: dict[str, Any], changes: Changes | None = None) -> Step:
+    """Read and check one step.
+
+    Raises:
+        DecodeError: where it stands, what is wrong and what is allowed.
+
+    """
     try:
         kind = step_kind(raw)
         if kind in EVENT_TYPES:
