@@ -103,7 +103,7 @@ def fsync_ms(folder: Path, times: int = 200) -> float:
 
 def run(*, quick: bool, only: str = "") -> dict[str, Any]:
     load = make_load(10_000 if quick else 30_000, 1_000 if quick else 3_000)
-    layers = Layers(load, 3 if quick else 5)
+    layers = Layers(load, 3 if quick else 4)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as name:
         folder, numbers = Path(name), iter(range(1000))
 
