@@ -26,6 +26,7 @@ help:
 	@echo "make synapse     the Matrix example against a real homeserver, which is installed first"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
 	@echo "make sim         run the simulator, SEEDS=20000 FROM=0; every table row must be reached"
+	@echo "make mutation    change the rules at SAMPLE=240 random places; scenarios must notice (cosmic-ray)"
 	@echo "make fuzz        feed damaged input to every decoder, SECONDS=60 for each (atheris)"
 	@echo "make mutants     break every table row and plant known bugs: tests must notice"
 	@echo "make clean       remove everything that make made"
@@ -115,6 +116,14 @@ bench: dev
 
 soak: dev
 	$(BIN)/python bench/soak.py
+
+# SAMPLE=0 tries every mutant; RULES_SEED picks the sample.
+SAMPLE ?= 240
+RULES_SEED ?= 1
+
+mutation: dev
+	@$(BIN)/python -c 'import cosmic_ray' 2>/dev/null || $(PIP) install 'cosmic-ray>=8.4'
+	$(BIN)/python -m tests.mutation.run --sample $(SAMPLE) --seed $(RULES_SEED)
 
 clean:
 	rm -rf $(VENV) .synapse build dist site htmlcov .coverage *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
