@@ -76,7 +76,7 @@ def test_without_any_expect_nothing_is_compared() -> None:
 def test_what_is_no_event_is_told_at_once() -> None:
     with Lab() as lab:
         with pytest.raises(DecodeError, match="did you mean message"):
-            lab.turn_opened("P", mesage=6406)
+            lab.turn_opened("P", massage=6406)
         with pytest.raises(DecodeError, match="advance is -1"):
             lab.advance(-1)
 

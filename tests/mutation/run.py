@@ -44,8 +44,8 @@ def _called(mutant: Mutant, reached: Reached, passing: list[str]) -> list[str]:
     return reached.get((mutant.file, max(around)[0]), [])
 
 
-def _tried(mutant: Mutant, stems: list[str]) -> tuple[str, str]:
-    told: tuple[str, str] | None = forked(lambda: try_out(mutant, stems))
+def _tried(mutant: Mutant, stems: list[str], seeds: int = 0) -> tuple[str, str]:
+    told: tuple[str, str] | None = forked(lambda: try_out(mutant, stems, seeds))
     return ("killed", "it ran for ever, or died") if told is None else told
 
 
@@ -57,9 +57,11 @@ def _chosen(sample: int, seed: int) -> tuple[list[Mutant], int]:
 
 
 def _tell(mutant: Mutant, how: str, by: str, stems: list[str], out: Path | None) -> None:
-    if how == "survived":
+    if how in {"survived", "noticed by the simulator"}:
         before, after = mutant.change()
-        sys.stdout.write(f"survived: {mutant.file}:{mutant.line} ({len(stems)} scenarios)\n  - {before}\n  + {after}\n")
+        sys.stdout.write(
+            f"{how}: {mutant.file}:{mutant.line} ({len(stems)} scenarios, {by or 'not simulated'})\n  - {before}\n  + {after}\n"
+        )
         sys.stdout.flush()
     if out:
         with out.open("a", encoding="utf-8") as file:
@@ -72,6 +74,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="so many mutants; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--simulate", type=int, default=0, help="give survivors to the simulator for so many seeds")
     parser.add_argument("--out", type=Path, help="write one JSON object a line")
     asked = parser.parse_args()
     began_s = time.monotonic()
@@ -81,15 +84,17 @@ def main() -> int:
     ends: Counter[str] = Counter()
     with ThreadPoolExecutor(asked.workers) as pool:
         stems = [_called(mutant, reached, passing) for mutant in mutants]
-        results = pool.map(_tried, mutants, stems)
+        results = pool.map(_tried, mutants, stems, [asked.simulate] * len(mutants))
         for number, (mutant, (how, by), called) in enumerate(zip(mutants, results, stems, strict=True), start=1):
             ends[how] += 1
             _tell(mutant, how, by, called, asked.out)
             if sys.stderr.isatty():
                 sys.stderr.write(f"\r{number} of {len(mutants)}")
     spent_s = time.monotonic() - began_s
-    noticed = len(mutants) - ends["survived"]
-    sys.stdout.write(f"{noticed} of {len(mutants)} noticed ({100 * noticed / len(mutants):.1f} %), {dict(ends)}\n")
+    noticed = len(mutants) - ends["survived"] - ends["noticed by the simulator"]
+    sys.stdout.write(
+        f"scenarios noticed {noticed} of {len(mutants)} ({100 * noticed / len(mutants):.1f} %), {dict(ends)}\n"
+    )
     sys.stdout.write(f"{spent_s:.0f} s, {spent_s / len(mutants):.2f} s a mutant\n")
     return 0
 

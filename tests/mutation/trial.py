@@ -67,8 +67,11 @@ class Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self._code, str(self._path), "exec"), module.__dict__)  # noqa: S102 - that is what it is for
 
 
-def try_out(mutant: Mutant, stems: list[str]) -> tuple[str, str]:
-    """Run scenarios with a mutant until one notices; returns (how it ended, which scenario noticed)."""
+def try_out(mutant: Mutant, stems: list[str], seeds: int = 0) -> tuple[str, str]:
+    """Run scenarios with a mutant until one notices; returns (how it ended, which scenario noticed).
+
+    A survivor may be given to the simulator for so many seeds: then it is told that it was noticed there.
+    """
     name = "turnkeeper." + mutant.file.removesuffix(".py").replace("/", ".")
     sys.meta_path.insert(0, Changed(name, mutant.path, mutant.code()))
     signal.alarm(PATIENCE_S)
@@ -89,7 +92,17 @@ def try_out(mutant: Mutant, stems: list[str]) -> tuple[str, str]:
             passed = False
         if not passed:
             return "killed", stem
-    return "survived", ""
+    return _simulated(seeds) if seeds else ("survived", "")
+
+
+def _simulated(seeds: int) -> tuple[str, str]:
+    from turnkeeper.engine.lab.simulator import simulate_seed
+
+    signal.alarm(PATIENCE_S * 4)
+    for seed in range(seeds):
+        if simulate_seed(seed, paranoid=False).breaches:
+            return "noticed by the simulator", f"seed {seed}"
+    return "survived", "the simulator, too"
 
 
 def _quick(runtime: Any) -> Any:
