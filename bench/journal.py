@@ -47,7 +47,7 @@ def live(load: Load, journal: SqliteJournal | None) -> dict[str, float]:
     with make_engine(clock, journal=journal) as engine:
         began, made = perf_counter(), fed.feed(engine, clock)
         taken = perf_counter() - began
-        pause_ms = engine._shard.snapshots.pause_ns / 1e6  # noqa: SLF001 - a figure of its inside
+        pause_ms = engine._shard.snapshots.pause_ns / 1e6
     commits = 0 if journal is None else journal.commits
     return {
         "records_per_s": made / taken,
