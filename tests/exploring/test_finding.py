@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.mutants import ends
 from tests.mutants import replies as planted
 from turnkeeper.cli import main
 from turnkeeper.engine.lab.explorer import explore
@@ -65,6 +66,17 @@ def test_a_planted_bug_is_found(name: str) -> None:
         found = explore(read_scenario(A34), depth=4)
     assert any("quote" in breach.what for breach in found.breaches)
     assert all(breach.example and breach.transcript for breach in found.breaches)
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("a waiting send is overtaken", "a64-flood-wait"), ("joined calls are never answered", "a40-replayed")],
+)
+def test_a_planted_bug_that_the_order_of_the_file_hides_is_found_in_another(name: str, file: str) -> None:
+    scenario = read_scenario(A34.with_name(f"{file}.jsonl"))
+    with {**planted.MUTANTS, **ends.MUTANTS}[name]():
+        assert not explore(scenario, depth=0).breaches
+        assert explore(scenario, depth=3).breaches
 
 
 def test_the_command_prints_outcomes_with_an_order() -> None:
