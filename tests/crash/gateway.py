@@ -20,10 +20,10 @@ from turnkeeper.engine.events import Settled
 
 
 def config(journal: str) -> dict[str, Any]:
-    """Short timers, real commits, snapshots every few events."""
+    """Short timers, real commits, snapshots every few events; room for whatever piles up behind a slow platform."""
     return {
         "timers": {"stop_grace_ms": 10, "quiet_ms": 2000, "retry_grace_ms": 10, "turn_idle_ms": 2000},
-        "limits": {"calls_per_s": 1_000_000, "calls_burst": 1_000_000},
+        "limits": {"calls_per_s": 1_000_000, "calls_burst": 1_000_000, "open_turns": 100_000, "outbox": 100_000},
         "delivery": {"backoff_ms": [5], "retries": 50, "jitter_percent": 0, "on_unknown": "assume-sent"},
         "recovery": {"resend_per_s": 1_000_000},
         "journal": {"path": journal, "sync": "full", "snapshot_every_events": 60},
