@@ -133,12 +133,23 @@ class Sends:
         if turn is not None and turn.ended is not None:
             self._complain(f"preview after the end: {command.delivery}")
 
+    def _known(self, echoed: object, at: int) -> bool:
+        """Say whether an id was an input when a call came; a retry of its send is not judged by what came later."""
+        if not isinstance(echoed, str):
+            return False
+        turn, entry = self._log.turns.get(echoed), self._log.inputs.get(echoed)
+        return (turn is not None and turn.opened < at) or (entry is not None and entry.written < at)
+
     def _given_away(self, command: Send) -> None:
-        """A reply that echoes an input belongs to it, or to a turn that it names together with it."""
+        """A reply that echoes an input known when it came belongs to it, or to a turn that it names together with it."""
         call = self._call_of(command.delivery)
         echoed = call.event.turn_id if call is not None else None
-        known = isinstance(echoed, str) and (echoed in self._log.turns or echoed in self._log.inputs)
-        if call is None or not known or command.turn_id in {None, echoed} or not self._oracle.roomy:
+        if (
+            call is None
+            or not self._known(echoed, call.at)
+            or command.turn_id in {None, echoed}
+            or not self._oracle.roomy
+        ):
             return
         if not {echoed, command.turn_id} <= set(consumed_by(call)):
             self._complain(f"given away: {command.delivery} echoes {echoed}, and counts for {command.turn_id}")
