@@ -166,10 +166,13 @@ class Seen:
         """Input → (channel, message) that a reply to it may quote; None: told differently at different times."""
         self.by_text: dict[str, list[str]] = {}
         """Text → the deliveries that say it."""
+        self.ephemeral = False
+        """A subagent's chat: its turns answer no message (D8)."""
 
     def event(self, event: events.Event, *, worked: bool) -> None:
         """Take in an event that was posted; `worked`: it proves that the agent works."""
         self.at += 1
+        self.ephemeral = event.ephemeral if isinstance(event, events.ChatOpened) else self.ephemeral
         if worked:
             self._cycle_begins()
         if isinstance(event, events.Reply | events.Edit):
@@ -203,7 +206,8 @@ class Seen:
 
     def _written(self, event: events.TurnOpened | events.InputFolded) -> None:
         self.written[event.turn_id] = self.at
-        if event.message is None or event.channel is None or event.source == "subagent":
+        subagent = event.source == "subagent" or (self.ephemeral and isinstance(event, events.TurnOpened))
+        if event.message is None or event.channel is None or subagent:
             self.places[event.turn_id] = None
             return
         place = (str(event.channel), str(event.message))
