@@ -42,6 +42,8 @@ class OwnerActor(pykka.Actor):
         inbox.actor, inbox.address, inbox.house, inbox.shell = self, address, house, None
         self.actor_inbox = inbox
         self._actor_ref = pykka.ActorRef(self)
+        self.tell = self._actor_ref.tell
+        """Sends a message through pykka, into the cell's FIFO."""
         self.address = address
         self.state = state
         self.house = house
@@ -67,10 +69,6 @@ class OwnerActor(pykka.Actor):
 
     def _start_actor_loop(self) -> None:
         """Start nothing: the shard's thread runs every actor."""
-
-    def tell(self, message: Message) -> None:
-        """Send a message through pykka, into the cell's FIFO."""
-        self._actor_ref.tell(message)
 
     def on_receive(self, message: Message) -> Transition[Any]:
         """Run the step; on any thread but the shard's that would be a race."""

@@ -23,6 +23,7 @@ from turnkeeper.actors.log import log
 from turnkeeper.actors.outcomes import answer_of, settlement_of
 from turnkeeper.engine.commands import Ack, Edit, Preview, React, Reconcile, Send
 from turnkeeper.engine.errors import DecodeError
+from turnkeeper.engine.ids import ChannelRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HANG_MS", "Job", "Performer"]
 
-SETTLEABLE = (Send, Edit, Preview, React)
-LANED = (*SETTLEABLE, Reconcile)
+SETTLEABLE = frozenset({Send, Edit, Preview, React})
+LANED = SETTLEABLE | {Reconcile}
+Lane = ChannelRef | tuple[str, ChannelRef] | None
+"""A channel, the reactions in one, or what goes to no channel."""
 HANG_MS = 60_000
 """What counts as hanging where `delivery.settle_timeout_ms` has no bound."""
 
@@ -46,10 +49,10 @@ class Line:
 
     def __init__(self, chat: str) -> None:
         self.chat = chat
-        self.waiting: deque[Job] = deque()
+        self.waiting: list[Job] = []
         self.starting: Job | None = None
         """It left, and its call has not begun."""
-        self.running: dict[str, Job] = {}
+        self.running: dict[Lane, Job] = {}
         """The last call that began, by lane."""
         self.listed = False
         """It is among those that may go on."""
@@ -60,12 +63,13 @@ class Line:
 class Job:
     """One command on its way through the gateway."""
 
-    __slots__ = ("command", "hold_ms", "lane", "line", "since_ms", "tries")
+    __slots__ = ("command", "hold_ms", "lane", "line", "settles", "since_ms", "tries")
 
     def __init__(self, command: Command, line: Line, hold_ms: int) -> None:
         self.command = command
         self.line = line
-        self.lane = _lane_of(command)
+        self.lane: Lane = _lane_of(command)
+        self.settles = command.__class__ in SETTLEABLE
         self.hold_ms = hold_ms
         """It is not handed over before."""
         self.since_ms = 0
@@ -73,11 +77,13 @@ class Job:
         self.tries = 0
 
 
-def _lane_of(command: Command) -> str:
-    """Name what a call waits for: its channel's calls; a reaction for other reactions there alone."""
-    if isinstance(command, React):
-        return f"reactions in {command.channel}"
-    return str(command.channel) if isinstance(command, LANED) else ""
+def _lane_of(command: Any) -> Lane:  # noqa: ANN401 - a command of any kind
+    """Say what a call waits for: its channel's calls; a reaction for other reactions there alone."""
+    kind = command.__class__
+    if kind not in LANED:
+        return None
+    channel: ChannelRef = command.channel
+    return ("reactions", channel) if kind is React else channel
 
 
 class Hands(Protocol):
@@ -167,8 +173,10 @@ class Performer:
         line = job.line
         if line.starting is job:
             line.starting = None
-        self._list(line)
-        self._tidy(line)
+        if line.waiting:
+            self._list(line)
+        elif not line.running and line.starting is None and self._lines.get(line.chat) is line:
+            del self._lines[line.chat]
 
     def returned(self, job: Job, result: Any, error: BaseException | None, now_ms: int) -> None:  # noqa: ANN401 - whatever a gateway returns
         """The gateway's call came back."""
@@ -181,7 +189,7 @@ class Performer:
         if error is not None:
             extra = {"chat": command.chat, "command": command.id, "error": type(error).__name__}
             log.warning("perform raised %s", type(error).__name__, extra=extra)
-        if isinstance(command, SETTLEABLE):
+        if isinstance(command, Send | Edit | Preview | React):
             self._settle(settlement_of(command, result, error))
         elif isinstance(command, Ack):
             return  # its caller asks again, and is answered from the call id
@@ -210,12 +218,13 @@ class Performer:
 
     def pump(self, now_ms: int) -> None:
         """Let go whatever may go now."""
-        self._ripen(now_ms)
-        while not self.closing and self._slots() > 0:
+        if self._later:
+            self._ripen(now_ms)
+        while (self._ready or self._again) and not self.closing and self._slots() > 0:
             job = self._next(now_ms)
             if job is None:
                 return
-            if isinstance(job.command, SETTLEABLE):
+            if job.settles:
                 self._asked += 1
                 self._office.admit_handed(job)
             else:
@@ -242,15 +251,15 @@ class Performer:
         """Take the first of a line that nothing holds; what holds the others says when to look again."""
         if line.starting is not None:
             return None
-        held: dict[str, int] = {}
+        held: dict[Lane, int] = {}
         for place, job in enumerate(line.waiting):
             if job.lane not in held:
                 until_ms = self._held_until_ms(line, job, now_ms)
-                if until_ms <= now_ms and (job.lane or not held):
+                if until_ms <= now_ms and (job.lane is not None or not held):
                     del line.waiting[place]
                     return job
                 held[job.lane] = until_ms
-            if not job.lane:
+            if job.lane is None:
                 break
         due_ms = min((until_ms for until_ms in held.values() if until_ms > now_ms), default=None)
         if due_ms is not None:
@@ -301,10 +310,6 @@ class Performer:
         if line.waiting and not line.listed and line.starting is None:
             line.listed = True
             self._ready.append(line)
-
-    def _tidy(self, line: Line) -> None:
-        if not (line.waiting or line.running or line.starting) and self._lines.get(line.chat) is line:
-            del self._lines[line.chat]
 
     def next_due_ms(self) -> int | None:
         """Return when to look again, if nothing else happens."""

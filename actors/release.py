@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from turnkeeper.actors.log import log
 from turnkeeper.engine.commands import Ack, Command, TurnSettled
 from turnkeeper.engine.errors import EngineError, SetAside
@@ -48,7 +50,7 @@ class DeadLetter(NamedTuple):
     """The type of what was raised; empty for one of before a restart."""
 
 
-class Sequenced(NamedTuple):
+class Sequenced(msgspec.Struct, frozen=True, eq=False, gc=False):
     """An entry that was run, and waits for its commit."""
 
     entry: Entry
@@ -78,7 +80,7 @@ class Release:
 
     def release(self, done: Sequenced) -> None:
         """Tell everybody what became of one committed record."""
-        entry, record, run, _ = done
+        entry, record, run = done.entry, done.record, done.run
         self._observe(done)
         if run.error is not None:
             self._set_aside(entry, record, run.error)
@@ -117,7 +119,7 @@ class Release:
                 )
             )
 
-    def _hand_on(self, entry: Entry, commands: list[Command]) -> None:
+    def _hand_on(self, entry: Entry, commands: tuple[Command, ...]) -> None:
         """Hand commands on in order; then answer who is left of an answered call, and let this entry's caller wait."""
         if not commands and entry.answer is None:
             return

@@ -17,6 +17,8 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from turnkeeper.engine.errors import NotRunning, Overloaded
 from turnkeeper.engine.events import Accepted, Rewound, Settled
 
@@ -44,23 +46,20 @@ class Door(Enum):
     CLOSED = "the engine has stopped; make a new Engine on the same journal"
 
 
-class Entry:
+class Entry(msgspec.Struct, eq=False, gc=False):
     """One body on its way to the cell."""
 
-    __slots__ = ("admission", "again", "answer", "body", "chat", "job", "signals")
-
-    def __init__(self, chat: str, body: Body, admission: Admission | None = None) -> None:
-        self.chat = chat
-        self.body = body
-        self.admission = admission
-        self.answer: Waiter[Ack] | None = None
-        """Who asked for the ack of this call."""
-        self.job: Job | None = None
-        """The hand-over that waits for its verdict."""
-        self.again: tuple[Command, ...] = ()
-        """Commands of before a restart, released ahead of this entry's own."""
-        self.signals: tuple[Signal, ...] = ()
-        """What a restart found, told with this entry's run."""
+    chat: str
+    body: Body
+    admission: Admission | None = None
+    answer: Waiter[Ack] | None = None
+    """Who asked for the ack of this call."""
+    job: Job | None = None
+    """The hand-over that waits for its verdict."""
+    again: tuple[Command, ...] = ()
+    """Commands of before a restart, released ahead of this entry's own."""
+    signals: tuple[Signal, ...] = ()
+    """What a restart found, told with this entry's run."""
 
 
 class Sequencer:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from turnkeeper.actors.clock import ticks_ns
@@ -89,11 +90,11 @@ class Shard:
 
     def in_run(self) -> bool:
         """Say whether this is the shard's thread, inside a run."""
-        return threading.get_ident() == self._running
+        return get_ident() == self._running
 
     def on_thread(self) -> bool:
         """Say whether this is the shard's thread."""
-        return threading.get_ident() == self._ident
+        return get_ident() == self._ident
 
     def look(self, what: Callable[[], T]) -> T:
         """Return what `what` sees between two events."""
@@ -135,7 +136,7 @@ class Shard:
     # ------------------------------------------------------------ life
 
     def _main(self, begin: Callable[[], None]) -> None:
-        self._ident = threading.get_ident()
+        self._ident = get_ident()
         try:
             begin()
             self._ahead_ms = max(0, self.at_ms - self._clock.now_ms())
@@ -224,14 +225,15 @@ class Shard:
         began_ns = ticks_ns()
         run = self._apply(entry.body)
         spent_ns = ticks_ns() - began_ns
-        run.signals.extend(entry.signals)
+        if entry.signals:
+            run.signals += entry.signals
         if entry.body.configured is not None:
             self.configured(entry.body.configured)
         record = record_of(self.seq, self.at_ms, entry.body, run, kept=self.commits.kept)
         return Sequenced(entry, record, run, spent_ns)
 
     def _apply(self, body: Body) -> Run:
-        if not self.on_thread():
+        if get_ident() != self._ident:
             raise InvariantViolated("the cell was run outside of the shard's thread; a bug of turnkeeper")
         self._running = self._ident
         try:

@@ -54,7 +54,8 @@ class Waiter(Generic[T]):
 
     def _finish(self) -> None:
         self.done = True
-        self._fire()
+        if self._callbacks:
+            self._fire()
 
     def _fire(self) -> None:
         while self._callbacks:

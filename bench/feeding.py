@@ -9,7 +9,7 @@ measured, and a thread of its own would be.
 from __future__ import annotations
 
 import threading
-import time
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from load import START_MS
@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 
     from turnkeeper.actors.performer import Job
     from turnkeeper.actors.release import Observer
+    from turnkeeper.actors.waiting import Waiter
     from turnkeeper.engine.journal import Journal
 
 __all__ = ["Fed", "LoadClock", "make_engine"]
 
-AHEAD = 128
-"""Events that wait at most: posting further ahead would move the clock past what is still waiting."""
+AHEAD = 64
+"""Twice as many are posted and not yet committed, at most: posting further ahead would move the clock past them."""
 
 
 class LoadClock:
@@ -148,15 +149,18 @@ class Fed:
         return engine._shard.seq - before
 
     def _post(self, engine: Engine, clock: LoadClock) -> None:
-        sequencer = engine._sequencer
-        for index, (at_ms, body) in enumerate(self.posts):
-            if not index % 32:
-                while sequencer.depth > AHEAD:
-                    time.sleep(0.0002)
+        ahead: deque[Waiter[Any]] = deque()
+        for at_ms, body in self.posts:
+            if len(ahead) == 2 * AHEAD:
+                ahead[AHEAD - 1].wait()
+                for _ in range(AHEAD):
+                    ahead.popleft()
             clock.ms = at_ms
             assert body.event is not None
-            self.post_one(engine, body.event)
+            posted = self.post_one(engine, body.event)
+            if posted is not None:
+                ahead.append(posted)
 
-    def post_one(self, engine: Engine, event: Any) -> None:
-        """Post one event."""
-        engine.post(event)
+    def post_one(self, engine: Engine, event: Any) -> Waiter[Any] | None:
+        """Post one event; None: its end may need the clock to go on."""
+        return engine.post(event)

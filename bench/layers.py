@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from feeding import Fed, LoadClock, make_engine
 from load import Load, Timed, make_load
-from measuring import main, options, spent
+from measuring import main, options, pin, spent
 from plain import Call, run_plainly, spelled_out
 from prometheus_client import CollectorRegistry
 
@@ -25,6 +25,7 @@ from turnkeeper.engine.journal import MemoryJournal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from turnkeeper.actors.release import Observer
     from turnkeeper.engine.journal import Journal
 
 
@@ -55,20 +56,27 @@ class Layers:
             self._note(name, len(self.load.bodies), calls, spent(what))
 
     def live(self, name: str, journal: Callable[[], Journal | None], *, metrics: bool = False) -> None:
-        """Time a running engine; starting and stopping it is not counted."""
+        """Time a running engine; starting and stopping it is not counted.
+
+        A first run tells which records it makes; those that are timed have no observer.
+        """
+        made: list[Timed] = []
+        self._feed(journal(), lambda record, _: made.append(Timed(record.at_ms, record.body)), metrics=metrics)
+        assert abs(len(made) - len(self.load.bodies)) < len(self.load.bodies) * 0.1, len(made)
+        calls = spelled_out(Load(made, self.load.chats))
         for _ in range(self.times):
-            clock, made = LoadClock(), list[Timed]()
-            engine = make_engine(
-                clock,
-                journal=journal(),
-                registry=CollectorRegistry() if metrics else None,
-                observer=lambda record, _, made=made: made.append(Timed(record.at_ms, record.body)),
-            )
-            with engine:
-                taken = spent(lambda engine=engine, clock=clock: self.fed.feed(engine, clock))
-            assert not engine.dead_letters()
-            assert abs(len(made) - len(self.load.bodies)) < len(self.load.bodies) * 0.1, len(made)
-            self._note(name, len(made), spelled_out(Load(made, self.load.chats)), taken)
+            self._note(name, len(made), calls, self._feed(journal(), None, metrics=metrics))
+
+    def _feed(self, journal: Journal | None, observer: Observer | None, *, metrics: bool) -> tuple[float, float]:
+        """Return (wall, processor) seconds of one run."""
+        clock = LoadClock()
+        engine = make_engine(
+            clock, journal=journal, registry=CollectorRegistry() if metrics else None, observer=observer
+        )
+        with engine:
+            taken = spent(lambda: self.fed.feed(engine, clock))
+        assert not engine.dead_letters()
+        return taken
 
     def _note(self, name: str, records: int, calls: list[Call], taken: tuple[float, float]) -> None:
         plain = min(spent(lambda: run_plainly(calls, {}))[1] for _ in range(2))
@@ -102,8 +110,9 @@ def fsync_ms(folder: Path, times: int = 200) -> float:
 
 
 def run(*, quick: bool, only: str = "") -> dict[str, Any]:
-    load = make_load(10_000 if quick else 30_000, 1_000 if quick else 3_000)
-    layers = Layers(load, 3 if quick else 4)
+    pin()
+    load = make_load(10_000 if quick else 20_000, 1_000 if quick else 3_000)
+    layers = Layers(load, 3 if quick else 6)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as name:
         folder, numbers = Path(name), iter(range(1000))
 

@@ -99,13 +99,13 @@ class Soak(Fed):
         self.asked: list[Waiter[Any]] = []
         self.rng = random.Random(6)
 
-    def post_one(self, engine: Any, event: Any) -> None:
-        if isinstance(event, events.Reply):
+    def post_one(self, engine: Any, event: Any) -> Waiter[Any] | None:
+        if not isinstance(event, events.Reply):
+            return engine.post(event)  # type: ignore[no-any-return]
+        self.asked.append(engine._parts.reception.ask(event))
+        if self.rng.random() < 0.02:
             self.asked.append(engine._parts.reception.ask(event))
-            if self.rng.random() < 0.02:
-                self.asked.append(engine._parts.reception.ask(event))
-        else:
-            engine.post(event)
+        return None
 
 
 def run(*, records: int, chats: int, short: bool = True) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import force_setattr
 
 from turnkeeper.engine import codec
 from turnkeeper.engine.channel.state import open_channel
@@ -49,6 +49,8 @@ from turnkeeper.engine.turn.step import step as turn_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from turnkeeper.engine.events import Event
 
 __all__ = ["Cell", "Owner", "OwnerLike", "Run", "plain_owner", "receive"]
 
@@ -136,7 +138,9 @@ class Cell:
         """Awake and asleep."""
         self._spawn = spawn
         self._paranoid = paranoid
-        self.judge: Callable[..., list[str]] = violations  # of what a run touched; a replay was judged when it was live
+        self.judge: Callable[..., tuple[str, ...]] = (
+            violations  # of what a run touched; a replay was judged when it was live
+        )
         self._opened: list[OwnerLike] = []
         self._deadlines = Deadlines()
         self._awake_max = awake_max
@@ -158,14 +162,20 @@ class Cell:
             self.confirm(body.done.id)
             return Run()
         run = self._transact(body)
-        for n, command in enumerate(run.commands):
-            # Made in this run, seen by nobody yet.
-            msgspec.structs.force_setattr(command, "id", f"{seq}.{n}")
-            if self._confirmations.admit(command, self.at.policy.limits.unconfirmed):
-                run.signals.append(LimitReached(chat=command.chat, limit="unconfirmed"))
+        if run.commands:
+            self._issue(run, seq)
         if body.handed is not None and run.error is None:
             self.confirm(body.handed.id)
         return run
+
+    def _issue(self, run: Run, seq: int) -> None:
+        """Give the commands of a run their ids, and expect their confirmation."""
+        limit = self.at.policy.limits.unconfirmed
+        for n, command in enumerate(run.commands):
+            # Made in this run, seen by nobody yet.
+            force_setattr(command, "id", f"{seq}.{n}")
+            if self._confirmations.admit(command, limit):
+                run.signals += (LimitReached(chat=command.chat, limit="unconfirmed"),)
 
     def _configure(self, policy: Policy, at_ms: int) -> None:
         """Take another policy: `[delivery]` acts at once, and contents that a restart may need longer wake all."""
@@ -180,10 +190,10 @@ class Cell:
 
     def _transact(self, body: Body) -> Run:
         before: dict[OwnerLike, Any] = {}
-        run = Run([], [], [], [], violated=[])
-        fifo = self.fifo
+        run = Run()
+        fifo, paranoid = self.fifo, self._paranoid
         try:
-            self._begin(body, run)
+            fired = self._begin(body, run)
             steps_max = STEPS_MAX + len(fifo)  # a restart begins with a step of every owner
             while fifo:
                 owner, message = fifo.popleft()
@@ -192,13 +202,10 @@ class Cell:
                     owner = self._chat_of(owner.address)
                 if owner not in before:
                     before[owner] = owner.state
-                self._step(owner, message, run)
+                run.add(self._watched(owner, message) if paranoid else owner.on_receive(message))
                 if run.steps > steps_max:
-                    raise InvariantViolated(
-                        f"a run took more than {steps_max} steps; two owners answer each other for ever"
-                    )
-            fired = None if body.due is None else Address.parse(body.due.chat, body.due.owner)
-            run.violated.extend(self.judge(before, run.commands, self.owners, self.at.now_ms, fired=fired))
+                    raise InvariantViolated(f"more than {steps_max} steps; two owners answer each other for ever")
+            run.violated = self.judge(before, run.commands, self.owners, self.at.now_ms, fired=fired)
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
             self._undo(before)
             return set_aside("" if body.event is None else body.event.chat, error)
@@ -208,26 +215,34 @@ class Cell:
         self._keep(before)
         return run
 
-    def _begin(self, body: Body, run: Run) -> None:
-        """Put the first message of a run into the FIFO."""
+    def _begin(self, body: Body, run: Run) -> Address | None:
+        """Put the first message of a run into the FIFO; returns whose deadline it is, if it is one."""
         if body.event is not None:
-            self.wake(body.event.chat)
-            address = chat_at(body.event.chat)
-            if address not in self.owners and self.chats >= self.at.policy.limits.chats:
-                run.refuse_chat(body.event)
-                return
-            self._tell(address, body.event)
+            self._begin_event(body.event, run)
         elif body.due is not None:
             self.wake(body.due.chat)
             address = Address.parse(body.due.chat, body.due.owner)
             if address in self.owners:
                 self._tell(address, Due())
+            return address
         elif body.handed is not None:
             self._begin_handed(body.handed)
         elif body.recovered is not None:
             # In an order that does not depend on whether the owners came from a snapshot or from a replay.
             for owner in sorted(self.owners.values(), key=place):
                 owner.tell(Recover(body.recovered.down_ms))
+        return None
+
+    def _begin_event(self, event: Event, run: Run) -> None:
+        self.wake(event.chat)
+        address = chat_at(event.chat)
+        known = self.owners.get(address)
+        if known is not None:
+            known.tell(event)
+        elif self.chats < self.at.policy.limits.chats:
+            self._tell(address, event)
+        else:
+            run.refuse_chat(event)
 
     def _begin_handed(self, handed: HandedBody) -> None:
         command = self.pending.get(handed.id)
@@ -238,21 +253,6 @@ class Cell:
         owner = self.owner(address, message)
         if owner is not None:
             owner.tell(message)
-
-    def _step(self, owner: OwnerLike, message: Message, run: Run) -> None:
-        done = self._watched(owner, message) if self._paranoid else owner.on_receive(message)
-        run.steps += 1
-        # Most steps have none of these.
-        if done.commands:
-            run.commands += done.commands
-        if done.signals:
-            run.signals += done.signals
-        if done.counts:
-            run.counts += done.counts
-        if done.rows:
-            run.rows += done.rows
-        if done.go:
-            run.go = True
 
     def _watched(self, owner: OwnerLike, message: Message) -> Transition[Any]:
         """Handle a message, and insist that the step left alone what it was given."""

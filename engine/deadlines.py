@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,34 +15,55 @@ RANK = {"channel": 0, "turn": 1, "chat": 2}
 
 
 class Deadlines:
-    """The deadlines of all owners. One that moved leaves its old place in the heap behind, to be passed over."""
+    """The deadlines of all owners.
+
+    Each owner has at least one place in the heap that is not later than its deadline. A deadline that moves
+    to a later time, as most do, keeps that place; it gets its own when that one comes. What was set first comes
+    first, wherever its place in the heap is from.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, int, Address]] = []
-        self._known: dict[Address, int] = {}
-        self._pushed = 0
+        self._known: dict[Address, tuple[int, int, bool]] = {}
+        """Deadline, when it was set as a number, and whether that is its place in the heap."""
+        self._count = 0
 
     def of(self, address: Address) -> int | None:
         """Return the deadline of an owner."""
-        return self._known.get(address)
+        known = self._known.get(address)
+        return None if known is None else known[0]
 
     def put(self, address: Address, due_ms: int | None) -> None:
         """Set the deadline of an owner, or that it has none."""
-        if due_ms == self._known.get(address):
-            return
+        known = self._known.get(address)
         if due_ms is None:
-            self._known.pop(address, None)
+            if known is not None:
+                del self._known[address]
             return
-        self._known[address] = due_ms
-        self._pushed += 1
-        heappush(self._heap, (due_ms, RANK[address.kind], self._pushed, address))
+        if known is not None and known[0] == due_ms:
+            return
+        self._count += 1
+        later = known is not None and known[0] < due_ms
+        self._known[address] = (due_ms, self._count, not later)
+        if not later:
+            heappush(self._heap, (due_ms, RANK[address.kind], self._count, address))
 
     def next_ms(self) -> int | None:
         """Return the earliest."""
-        heap, known = self._heap, self._known
-        while heap and known.get(heap[0][3]) != heap[0][0]:
-            heappop(heap)
-        return heap[0][0] if heap else None
+        heap = self._heap
+        while heap:
+            due_ms, _, count, address = heap[0]
+            known = self._known.get(address)
+            if known is None:
+                heappop(heap)
+            elif known[1] == count:
+                return due_ms
+            elif known[2]:
+                heappop(heap)
+            else:
+                self._known[address] = (known[0], known[1], True)
+                heapreplace(heap, (known[0], RANK[address.kind], known[1], address))
+        return None
 
     def take(self, now_ms: int) -> Address | None:
         """Take the owner of the earliest, if that came."""

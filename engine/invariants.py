@@ -8,6 +8,7 @@ users saw, what the host was told) is the business of the simulator's oracle.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from turnkeeper.engine.channel.state import ChannelState
@@ -27,7 +28,7 @@ __all__ = ["PREDICATES", "After", "audit", "unjudged", "violations"]
 OPEN_INPUT = frozenset({"written", "seen", "answering"})
 OVERTAKES = frozenset({"interrupted", "lost"})
 """Ends that do not wait for what is in flight."""
-SENT = (Send, Edit, Preview)
+SENT = frozenset({Send, Edit, Preview})
 Touched = tuple[Any, Any]
 """An owner, and its state before."""
 
@@ -59,10 +60,11 @@ class After:
                 self.channels.append(pair)
         self.terminals: list[TurnSettled] = []
         self.sends: list[Send | Edit | Preview] = []
+        command: Any
         for command in commands:
-            if isinstance(command, TurnSettled):
+            if command.__class__ is TurnSettled:
                 self.terminals.append(command)
-            elif isinstance(command, SENT):
+            elif command.__class__ in SENT:
                 self.sends.append(command)
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types
@@ -79,8 +81,10 @@ class After:
 
     def before(self, terminal: TurnSettled) -> TurnState | None:
         """Return the state that a turn was in before it told its terminal."""
-        key = (terminal.chat, terminal.turn_id)
-        return next((seen for owner, seen in self.turns if (owner.address.chat, owner.address.key) == key), None)
+        for owner, seen in self.turns:
+            if owner.address.key == terminal.turn_id and owner.address.chat == terminal.chat:
+                return seen  # type: ignore[no-any-return]
+        return None
 
 
 def violations(
@@ -90,7 +94,7 @@ def violations(
     now_ms: int,
     *,
     fired: Address | None = None,
-) -> list[str]:
+) -> tuple[str, ...]:
     """Return the names of the predicates that a run broke.
 
     Args:
@@ -103,18 +107,18 @@ def violations(
     """
     after = After(touched, commands, owners, now_ms)
     after.fired = fired
-    broken: list[str] = []
-    for needs, checks in PREDICATES.items():
-        if getattr(after, needs):
+    broken: tuple[str, ...] = ()
+    for needs, checks in CHECKS:
+        if needs(after):
             for check in checks:
                 if not check(after):
-                    broken.append(check.__name__)  # noqa: PERF401 - on every event, and nearly always empty
+                    broken += (check.__name__,)
     return broken
 
 
-def unjudged(*_: object, **__: object) -> list[str]:
+def unjudged(*_: object, **__: object) -> tuple[str, ...]:
     """Stand in for `violations` where nothing is checked: in a replay, and with `invariants.live` off."""
-    return []
+    return ()
 
 
 def one_terminal(after: After) -> bool:
@@ -265,12 +269,18 @@ def counters_agree(after: After) -> bool:
             return False
         if turn is None or turn.phase == "settled":
             continue
-        if entry.in_flight or turn.flights:
-            outs = [chat.outbound.get(delivery) for delivery in turn.flights]
-            own = sum(flight.own for flight in turn.flights.values())
-            if entry.in_flight != own or any(out is None or out.outcome != "in flight" for out in outs):
-                return False
+        if (entry.in_flight or turn.flights) and not _flights_agree(chat, entry.in_flight, turn):
+            return False
     return True
+
+
+def _flights_agree(chat: ChatState, in_flight: int, turn: TurnState) -> bool:
+    for delivery, flight in turn.flights.items():
+        out = chat.outbound.get(delivery)
+        if out is None or out.outcome != "in flight":
+            return False
+        in_flight -= flight.own
+    return not in_flight
 
 
 def deliveries_agree(after: After) -> bool:
@@ -304,6 +314,7 @@ PREDICATES: dict[str, tuple[Callable[[After], bool], ...]] = {
     "fired": (deadlines_pass,),
 }
 """By what a run must hold for them to say anything."""
+CHECKS = tuple((attrgetter(needs), checks) for needs, checks in PREDICATES.items())
 
 
 def audit(owners: Mapping[Address, Any]) -> list[str]:

@@ -54,20 +54,34 @@ def place(owner: OwnerLike) -> tuple[str, int, str]:
     return owner.address.chat, -RANK[owner.address.kind], owner.address.key
 
 
-class Run(msgspec.Struct):
+class Run(msgspec.Struct, eq=False, gc=False):
     """What one record led to."""
 
-    commands: list[Command] = []
-    signals: list[Signal] = []
-    counts: list[Count] = []
-    rows: list[Decision[object]] = []
+    commands: tuple[Command, ...] = ()
+    signals: tuple[Signal, ...] = ()
+    counts: tuple[Count, ...] = ()
+    rows: tuple[Decision[object], ...] = ()
     steps: int = 0
     go: bool = False
     """The verdict on a hand-over."""
     error: BaseException | None = None
     """Why the record was set aside."""
-    violated: list[str] = []
+    violated: tuple[str, ...] = ()
     """Invariants that do not hold any more."""
+
+    def add(self, done: Transition[Any]) -> None:
+        """Take in what one step led to; most steps have little of it."""
+        self.steps += 1
+        if done.commands:
+            self.commands += done.commands
+        if done.signals:
+            self.signals += done.signals
+        if done.counts:
+            self.counts += done.counts
+        if done.rows:
+            self.rows += done.rows
+        if done.go:
+            self.go = True
 
     @property
     def outcome(self) -> str:
@@ -76,15 +90,15 @@ class Run(msgspec.Struct):
 
     def refuse_chat(self, event: Event) -> None:
         """Tell that `limits.chats` makes no chat of this event; an agent's call is answered, its caller waits."""
-        self.signals.append(LimitReached(chat=event.chat, limit="chats"))
+        self.signals += (LimitReached(chat=event.chat, limit="chats"),)
         if isinstance(event, Reply | Edit):
-            self.commands.append(Ack(chat=event.chat, call_id=event.call_id, ok=False, error="rate limit"))
+            self.commands += (Ack(chat=event.chat, call_id=event.call_id, ok=False, error="rate limit"),)
 
 
 def set_aside(chat: str, error: Exception) -> Run:
     """Return what a run comes to that was undone."""
     name = type(error).__name__
-    return Run([], [SetAside(chat=chat, error=name)], [Count("set_aside", (name,))], [], error=error, violated=[])
+    return Run(signals=(SetAside(chat=chat, error=name),), counts=(Count("set_aside", (name,)),), error=error)
 
 
 class Group:
