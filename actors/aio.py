@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from turnkeeper.actors.performer import Job
     from turnkeeper.engine.ports import Gateway
 
-__all__ = ["GatewayHands", "OwnLoop", "Pool"]
+__all__ = ["GatewayHands", "OwnLoop", "Pool", "Report"]
 
 
 class Report(Protocol):
@@ -109,7 +109,8 @@ class GatewayHands:
         self._pool = Pool()
         self._tasks: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
-        self._closed = False
+        self.closed = False
+        """Nothing is called any more."""
 
     @property
     def host_loop(self) -> asyncio.AbstractEventLoop | None:
@@ -122,6 +123,8 @@ class GatewayHands:
 
     def call(self, job: Job) -> bool:
         """Call the gateway for a job; True if the call begins before any that is made later."""
+        if self.closed:
+            return True  # killed by an observer of the very record that lets it go
         call = self._callable(job)
         if _is_async(call):
             self._start(job, call)
@@ -138,7 +141,7 @@ class GatewayHands:
 
     def _call_plain(self, job: Job, call: Callable[[], Any]) -> None:
         self._report.begun(job)
-        if self._closed:
+        if self.closed:
             return
         try:
             result = call()
@@ -181,7 +184,7 @@ class GatewayHands:
 
     def close(self) -> None:
         """Cancel what still runs, and let the threads end."""
-        self._closed = True
+        self.closed = True
         self._pool.close()
         loop = self._host_loop
         if loop is not None and not loop.is_closed():

@@ -41,8 +41,15 @@ class Assembly:
 
     """
 
-    def __init__(
-        self, config: Config, gateway: Gateway, journal: Journal | None, clock: Clock | None, *, measures: Measures
+    def __init__(  # noqa: PLR0913 - the parts that an engine may replace
+        self,
+        config: Config,
+        gateway: Gateway,
+        journal: Journal | None,
+        clock: Clock | None,
+        *,
+        measures: Measures,
+        hands: type[GatewayHands] = GatewayHands,
     ) -> None:
         limits = config.limits
         self.measures = measures
@@ -52,7 +59,7 @@ class Assembly:
         self.sequencer = Sequencer(limits.ingress_high, limits.ingress_low)
         self.shard = Shard(self.sequencer, self.journal, WallClock() if clock is None else clock)
         self.roster = Roster(self.shard, self.stopped)
-        self.hands = GatewayHands(gateway, ShardOffice(self.sequencer, self.shard))
+        self.hands = hands(gateway, ShardOffice(self.sequencer, self.shard))
         self.seats = Seats(limits.waiters, partial(measures.limit, "waiters"))
         self._reconciles = isinstance(gateway, Reconciling)
         self._build(config)

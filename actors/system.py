@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
+from turnkeeper.actors.aio import GatewayHands
 from turnkeeper.actors.assembly import Assembly
 from turnkeeper.actors.clock import ticks_ns
 from turnkeeper.actors.log import log
@@ -66,6 +67,9 @@ class Engine:
 
     """
 
+    _hands = GatewayHands
+    """What calls the gateway."""
+
     def __init__(  # noqa: PLR0913 - the parts that a host may replace, by name
         self,
         config: Config | Mapping[str, object] | str | Path,
@@ -79,7 +83,9 @@ class Engine:
         self.config = load_config(config)
         """What is in force."""
         self._parts = Assembly(
-            self.config, gateway, journal, clock, measures=Measures(registry, self.config.metrics.addr)
+            *(self.config, gateway, journal, clock),
+            measures=Measures(registry, self.config.metrics.addr),
+            hands=self._hands,
         )
         self._parts.observe(observer)
         self._sequencer = self._parts.sequencer

@@ -31,6 +31,10 @@ class VirtualClock:
 
     def advance_to(self, now_ms: int) -> None:
         """Move to an instant; never back."""
-        self._now_ms = max(self._now_ms, now_ms)
+        self.set_to(max(self._now_ms, now_ms))
+
+    def set_to(self, now_ms: int) -> None:
+        """Move to an instant, back as well: between two runs of a process, somebody may set the wall clock."""
+        self._now_ms = now_ms
         for wake in tuple(self._wakes):
             wake()

@@ -17,7 +17,7 @@ from turnkeeper.engine.events import Event, Rewound, Settled
 from turnkeeper.engine.ids import MessageId, delivery_key
 from turnkeeper.engine.ports import Reconciliation
 
-__all__ = ["RECONCILIATIONS", "Directive", "Fault", "Platform", "Settling", "directive_from"]
+__all__ = ["FIRST_MESSAGE", "RECONCILIATIONS", "Directive", "Fault", "Platform", "Settling", "directive_from"]
 
 FIRST_MESSAGE = 9001
 RECONCILIATIONS: tuple[Reconciliation, ...] = get_args(Reconciliation)
@@ -213,6 +213,11 @@ class Platform:
                 return None
             self._out.sort(key=_order)
             return self._out.pop(0)[1]
+
+    def lose_answers(self) -> None:
+        """The host crashed before it could post what the platform answered."""
+        with self._lock:
+            self._out.clear()
 
     def settle(self, told: Settling) -> Settled:
         """Settle something held, or tell once more what became of something that is not.

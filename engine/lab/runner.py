@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from turnkeeper.engine.errors import DecodeError, InvariantViolated
-from turnkeeper.engine.lab.clock import VirtualClock
 from turnkeeper.engine.lab.expectations import Expectations, Mismatch, Unexpected
-from turnkeeper.engine.lab.platform import Platform
 from turnkeeper.engine.lab.runtime import CellRuntime
+from turnkeeper.engine.lab.simulation.platform import WatchedPlatform
+from turnkeeper.engine.lab.simulation.watcher import Watcher
+from turnkeeper.engine.lab.stage import Stage
+from turnkeeper.engine.lab.steps import CHECKING
 from turnkeeper.engine.lab.trace import Moment, moment_of
 
 if TYPE_CHECKING:
     from turnkeeper.engine.cell import Run
+    from turnkeeper.engine.commands import Command
+    from turnkeeper.engine.config import Config
     from turnkeeper.engine.journal import Record
     from turnkeeper.engine.lab.runtime import RuntimeMaker
     from turnkeeper.engine.lab.scenario import Scenario, Step
@@ -48,7 +53,7 @@ class Result(msgspec.Struct, frozen=True):
     """(table, row) of every decision."""
 
 
-class ScenarioRunner:
+class ScenarioRunner(Stage):
     """Runs one scenario on one runtime.
 
     Args:
@@ -59,26 +64,27 @@ class ScenarioRunner:
     """
 
     def __init__(self, scenario: Scenario, maker: RuntimeMaker = CellRuntime, probe: Probe | None = None) -> None:
+        super().__init__(scenario.config, WatchedPlatform(self._performed, scenario.quirks, scenario.next_message))
         self.scenario = scenario
-        self.clock = VirtualClock()
-        self.platform = Platform(scenario.next_message)
         self.moments: list[Moment] = []
         self.signals: list[Signal] = []
         self.rows: set[tuple[str, str]] = set()
         self._probe = probe
         self.line = 0
         """The line of the step that runs or ran last."""
-        self._config = scenario.config
-        """What a host's file says now: a restart after a reload reads the same."""
-        self._chats: dict[str, None] = {}
         self._broken: list[InvariantViolated] = []
+        self._watcher = Watcher(scenario.config) if scenario.judged else None
         self.runtime = maker(self.clock, self.platform, self._observe)
+        if scenario.judged or scenario.dies_within:
+            # The oracle is for one thread, and the n-th record of a step must be the same one at each run.
+            self.runtime.lockstep = True
         self._expectations = Expectations(
             self.platform, self.signals, self.runtime.inspect, None if probe is None else probe.sample
         )
 
     def _observe(self, record: Record, run: Run) -> None:
-        """Take in a live run; a runtime may call this from a thread of its own, so nothing is raised here."""
+        """Take in a live run; a runtime may call this from a thread of its own."""
+        self.committed(record)
         self.signals.extend(run.signals)
         self.rows.update((row.table, row.row) for row in run.rows)
         moment = moment_of(record, run, self.line)
@@ -86,11 +92,27 @@ class ScenarioRunner:
             self.moments.append(moment)
         if run.violated:
             self._broken.append(InvariantViolated(f"invariants broken: {', '.join(run.violated)}"))
-        if self._probe is not None:
-            try:
+        try:
+            if self._probe is not None:
                 self._probe.observe(record, run)
-            except InvariantViolated as error:
-                self._broken.append(error)
+            if self._watcher is not None:
+                self._watcher.observe(record, run)
+        except InvariantViolated as error:
+            self._broken.append(error)
+
+    def _performed(self, command: Command) -> None:
+        if self._watcher is not None:
+            self._watcher.oracle.performed(command, self.runtime.now_ms())
+
+    def crashed(self, now_ms: int, *, answers_lost: bool) -> None:
+        """Let the oracle know."""
+        if self._watcher is not None:
+            self._watcher.oracle.crashed(now_ms, answers_lost=answers_lost)
+
+    def reconfigured(self, config: Config, now_ms: int) -> None:
+        """Let the oracle know."""
+        if self._watcher is not None:
+            self._watcher.oracle.reloaded(config, now_ms)
 
     def run(self) -> Result:
         """Run every step; stop at the first mismatch.
@@ -122,7 +144,7 @@ class ScenarioRunner:
 
     def begin(self) -> None:
         """Start the runtime."""
-        self.runtime.start(self._config, reconciles=False)
+        self.start()
 
     def play(self, step: Step) -> None:
         """Play one step.
@@ -133,8 +155,15 @@ class ScenarioRunner:
 
         """
         self.line = step.line
-        self.platform.step = step.deliver if step.deliver is not None else self.platform.default
-        self._step(step)
+        if step.kind == "#":
+            return
+        if step.kind in CHECKING:
+            self._check(step)
+        elif step.crash is not None and step.crash.during is not None:
+            self.crash(step.crash)
+        else:
+            self.platform.step = step.deliver if step.deliver is not None else self.platform.default
+            self.step(partial(self._step, step))
         if self._broken:
             raise self._broken[0]
 
@@ -144,48 +173,22 @@ class ScenarioRunner:
 
     def _step(self, step: Step) -> None:
         match step.kind:
-            case "event":
-                self._event(step)
             case "deliver":
                 self.platform.default = self.platform.step
             case "advance":
-                self._advance(step.raw["advance"])
+                self.advance(step.raw["advance"])
             case "settle":
                 self._settle(step)
-            case "crash":
-                self._crash(step.raw)
-            case "reload":
-                self._reload(step)
             case _:
-                self._expectations.check(step.kind, step.raw)
+                self._act(step)
 
-    def _event(self, step: Step) -> None:
+    def _act(self, step: Step) -> None:
         if step.event is not None:
-            self._chats[step.event.chat] = None
-            self.runtime.post(step.event)
-            self._settle_all()
-
-    def _settle_all(self) -> None:
-        """Post what the platform has to say, until it has nothing more to say."""
-        self._plan()
-        while (event := self.platform.take()) is not None:
-            self.runtime.post(event)
-            self._plan()
-
-    def _plan(self) -> None:
-        for chat in self._chats:
-            self.platform.plan(self.runtime.queued(chat))
-
-    def _advance(self, span_ms: int) -> None:
-        """Move the clock, stopping at every deadline on the way."""
-        until_ms = self.clock.now_ms() + span_ms
-        while (due_ms := self.runtime.next_due_ms()) is not None and due_ms <= until_ms:
-            self.clock.advance_to(due_ms)
-            self.runtime.quiesce()
-            self._settle_all()
-        self.clock.advance_to(until_ms)
-        self.runtime.quiesce()
-        self._settle_all()
+            self.post(step.event)
+        elif step.crash is not None:
+            self.crash(step.crash)
+        elif step.config is not None:
+            self.reload(step.config)
 
     def _settle(self, step: Step) -> None:
         if step.settling is None:
@@ -194,22 +197,24 @@ class ScenarioRunner:
             event = self.platform.settle(step.settling)
         except DecodeError as error:
             raise Unexpected(step.raw["settle"], str(error)) from error
-        self.runtime.post(event)
-        self._settle_all()
+        self.post(event)
 
-    def _crash(self, raw: dict[str, Any]) -> None:
-        self.runtime.crash()
-        self.clock.advance_to(self.clock.now_ms() + raw.get("down_ms", 0))
-        self.platform.reconciliation = raw.get("reconcile", {})
-        self.runtime.start(self._config, reconciles="reconcile" in raw)
-        self._settle_all()
+    def _check(self, step: Step) -> None:
+        if step.kind == "complaints":
+            self._complaints(step.raw)
+        else:
+            self._expectations.check(step.kind, step.raw)
 
-    def _reload(self, step: Step) -> None:
-        if step.config is not None:
-            self._config = step.config
-            self.runtime.reload(step.config)
-            self.runtime.quiesce()
-            self._settle_all()
+    def _complaints(self, raw: dict[str, Any]) -> None:
+        """Compare what the oracle and the audit complain of so far; `ended`: of what never came as well."""
+        watcher = self._watcher
+        if watcher is None:
+            raise Unexpected(raw["complaints"], "nobody watched: a scenario with this step is read as a whole")
+        watcher.breaches += [f"audit: {one}" for one in self.runtime.audit()]
+        if raw.get("ended"):
+            watcher.oracle.end()
+        if watcher.breaches != raw["complaints"]:
+            raise Unexpected(raw["complaints"], watcher.breaches)
 
 
 def run_scenario(scenario: Scenario, maker: RuntimeMaker = CellRuntime, probe: Probe | None = None) -> Result:

@@ -8,12 +8,15 @@ scenarios; whatever differs between the two is a fault of ours.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import msgspec
 
 from turnkeeper.engine import inspection
 from turnkeeper.engine.cell import Cell, Run
 from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Reconcile, Send
 from turnkeeper.engine.config import Config, as_policy
+from turnkeeper.engine.invariants import audit
 from turnkeeper.engine.journal import Body, DoneBody, HandedBody, MemoryJournal, Record, RecoveredBody, encode_frame
 from turnkeeper.engine.recovery import Replayed, answer_to, found_by, record_of, replay
 
@@ -25,16 +28,42 @@ if TYPE_CHECKING:
     from turnkeeper.engine.lab.platform import Platform
     from turnkeeper.engine.signals import Signal
 
-__all__ = ["CellRuntime", "Observer", "Runtime", "RuntimeMaker"]
+__all__ = ["CellRuntime", "Died", "During", "Observer", "Runtime", "RuntimeMaker"]
 
 Observer = "Callable[[Record, Run], None]"
 """Told of every live run, never of a replay."""
+
+
+class During(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where in a step the process dies: at the n-th record that the step leads to."""
+
+    records: Annotated[int, msgspec.Meta(ge=1)]
+    before: bool = False
+    """It is not committed, and what the one before led to was performed; else it is, and nothing came of it yet."""
+
+
+class Died(BaseException):
+    """The process died here, as it was told to; only who told it catches this."""
 
 
 class Runtime(Protocol):
     """Something that events can be posted to, with a clock that is moved by hand."""
 
     name: str
+    lockstep: bool
+    """Nothing is left to threads: the same events give the same records at each run. Set before the first start."""
+
+    def arm(self, during: During | None) -> None:
+        """Die at a record from now on, by raising `Died` from whatever is called; None: live. Needs `lockstep`."""
+        ...
+
+    def now_ms(self) -> int:
+        """Return the engine's time; a clock that was set back at a restart is behind it."""
+        ...
+
+    def audit(self) -> list[str]:
+        """Return what the owners of the whole cell do not agree on."""
+        ...
 
     def start(self, config: Config, *, reconciles: bool) -> None:
         """Recover from the journal and go on; the first start finds an empty one."""
@@ -49,7 +78,7 @@ class Runtime(Protocol):
         ...
 
     def next_due_ms(self) -> int | None:
-        """Return the next deadline."""
+        """Return the next deadline, by the clock."""
         ...
 
     def reload(self, config: Config) -> None:
@@ -85,6 +114,7 @@ class CellRuntime:
     """The plain cell: one thread, no actors, every state checked to be unchanged by its steps."""
 
     name = "cell"
+    lockstep = True
 
     def __init__(
         self,
@@ -103,6 +133,13 @@ class CellRuntime:
         self._paranoid = paranoid
         self._reconciles = False
         self._seq = 0
+        self._at_ms = 0
+        """The last that was stamped: the engine's time never goes back behind it."""
+        self._ahead_ms = 0
+        """How far the journal's time was ahead of the clock at the start: it goes on from there."""
+        self._during: During | None = None
+        self._left = 0
+        """Records until it dies."""
         self._released: deque[Command] = deque()
 
     def start(self, config: Config, *, reconciles: bool) -> None:
@@ -110,11 +147,12 @@ class CellRuntime:
         self._reconciles = reconciles
         self.cell = Cell(paranoid=self._paranoid)
         self.replayed = replay(self.cell, self.journal.load())
-        self._seq = self.replayed.seq
+        self._seq, self._at_ms = self.replayed.seq, self.replayed.at_ms
+        self._ahead_ms = max(0, self._at_ms - self._clock.now_ms())
         pending = tuple(self.cell.pending.values())
         self._run(Body(configured=as_policy(config, reconciles=reconciles)))
         if self.replayed.records:
-            down_ms = max(0, self._clock.now_ms() - self.replayed.at_ms)
+            down_ms = max(0, self.now_ms() - self.replayed.at_ms)
             # A reconcile is made anew by the channel that waits for it; an ack's caller is gone.
             self._released.extend(command for command in pending if not isinstance(command, Reconcile | Ack))
             found = found_by(self.cell, self.replayed, down_ms)
@@ -133,19 +171,24 @@ class CellRuntime:
 
     def quiesce(self) -> None:
         """Fire every deadline that came."""
-        while (body := self.cell.take_due(self._clock.now_ms())) is not None:
+        while (body := self.cell.take_due(self.now_ms())) is not None:
             self._run(body)
             self._release()
 
     def _run(self, body: Body, *also: Signal) -> Run:
-        self._seq += 1
-        now_ms = self._clock.now_ms()
-        run = self.cell.apply(body, now_ms, self._seq)
-        run.signals.extend(also)
-        record = record_of(self._seq, now_ms, body, run)
+        self._left -= 1
+        dies = self._during is not None and self._left <= 0
+        if dies and self._during is not None and self._during.before:
+            raise Died
+        self._seq, self._at_ms = self._seq + 1, self.now_ms()
+        run = self.cell.apply(body, self._at_ms, self._seq)
+        run.signals += also
+        record = record_of(self._seq, self._at_ms, body, run)
         self.journal.append(encode_frame([record]), _committed)
         self._observe(record, run)
         self._released.extend(run.commands)
+        if dies:
+            raise Died
         return run
 
     def _release(self) -> None:
@@ -166,9 +209,22 @@ class CellRuntime:
         if not isinstance(command, Ack):
             self._run(Body(done=DoneBody(command.id)))
 
+    def arm(self, during: During | None) -> None:
+        """Die at a record from now on."""
+        self._during, self._left = during, 0 if during is None else during.records
+
+    def now_ms(self) -> int:
+        """Return the engine's time, which goes on where the journal ended."""
+        return max(self._at_ms, self._clock.now_ms() + self._ahead_ms)
+
+    def audit(self) -> list[str]:
+        """Return what the owners of the whole cell do not agree on."""
+        return audit(self.cell.owners)
+
     def next_due_ms(self) -> int | None:
-        """Return the next deadline of the cell."""
-        return self.cell.next_due_ms()
+        """Return the next deadline of the cell, by the clock."""
+        due_ms = self.cell.next_due_ms()
+        return None if due_ms is None else due_ms - self._ahead_ms
 
     def reload(self, config: Config) -> None:
         """Journal another policy."""

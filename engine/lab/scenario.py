@@ -13,7 +13,8 @@ from turnkeeper.engine.config import Config, load_config
 from turnkeeper.engine.errors import ConfigError, DecodeError
 from turnkeeper.engine.lab.lines import Line, lines_of
 from turnkeeper.engine.lab.platform import FIRST_MESSAGE
-from turnkeeper.engine.lab.steps import CHAT, CHECKING, Step, check_step, event_of, settling_of, step_kind
+from turnkeeper.engine.lab.simulation.platform import Quirks
+from turnkeeper.engine.lab.steps import CHAT, CHECKING, Step, check_step, crash_of, event_of, settling_of, step_kind
 
 __all__ = [
     "CHAT",
@@ -41,6 +42,18 @@ class Scenario(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     next_message: int = FIRST_MESSAGE
     source: str = ""
+    quirks: Quirks = Quirks()
+    """In what the simulated host differs from the usual one."""
+
+    @property
+    def judged(self) -> bool:
+        """The simulator's oracle watches."""
+        return any(step.kind == "complaints" for step in self.steps)
+
+    @property
+    def dies_within(self) -> bool:
+        """The process dies in the middle of a step."""
+        return any(step.crash is not None and step.crash.during is not None for step in self.steps)
 
     @property
     def recording(self) -> bool:
@@ -86,6 +99,7 @@ def read_scenario(file: str | Path, lines: list[Line] | None = None, changes: Ch
         scenario_config(header.get("config", {}), where, changes),
         tuple(step_of(f"{file}:{at}", at, raw, changes) for at, raw in lines[1:]),
         next_message=_first_message(header.get("platform", {}), where),
+        quirks=_quirks(header.get("platform", {}), where),
         source=str(header.get("source", "")),
     )
 
@@ -96,12 +110,19 @@ def as_recording(scenario: Scenario) -> Scenario:
 
 
 def _first_message(platform: object, where: str) -> int:
-    if not isinstance(platform, dict) or platform.keys() - {"next_message"}:
+    if not isinstance(platform, dict) or platform.keys() - {"next_message", *Quirks.__struct_fields__}:
         raise DecodeError(f'{where}: platform is {platform!r}; expected {{"next_message": 6408}}')
     first = platform.get("next_message", FIRST_MESSAGE)
     if not isinstance(first, int) or isinstance(first, bool):
         raise DecodeError(f"{where}: platform.next_message is {first!r}; expected an integer")
     return first
+
+
+def _quirks(platform: dict[str, Any], where: str) -> Quirks:
+    try:
+        return msgspec.convert({key: value for key, value in platform.items() if key != "next_message"}, Quirks)
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"{where}: platform: {error}") from error
 
 
 def scenario_config(raw: object, where: str, changes: Changes | None = None) -> Config:
@@ -139,7 +160,8 @@ def step_of(where: str, line: int, raw: dict[str, Any], changes: Changes | None 
             return Step(line, "event", raw, event=event_of(kind, raw[kind]), deliver=deliver)
         deliver = check_step(kind, raw)
         settling = settling_of(raw[kind]) if kind == "settle" else None
-        config = scenario_config(raw[kind], "reload", changes) if kind == "reload" else None
+        config = scenario_config(raw["reload"], "reload", changes) if "reload" in raw else None
+        crash = crash_of(raw, config) if kind == "crash" else None
     except DecodeError as error:
         raise DecodeError(f"{where}: {error}") from error
-    return Step(line, kind, raw, deliver=deliver, settling=settling, config=config)
+    return Step(line, kind, raw, deliver=deliver, settling=settling, config=config, crash=crash)

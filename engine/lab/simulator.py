@@ -9,24 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from turnkeeper.engine.lab.rules import RULES
-from turnkeeper.engine.lab.simulation import faults
 from turnkeeper.engine.lab.simulation.agent import agent_moves
+from turnkeeper.engine.lab.simulation.faults import FAULTS, Faults, FaultsName, advance, config_for
 from turnkeeper.engine.lab.simulation.platform import Quirks
-from turnkeeper.engine.lab.simulation.player import CUT, Player, Raw
+from turnkeeper.engine.lab.simulation.player import Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
 from turnkeeper.engine.lab.simulation.shrinking import shrink
 from turnkeeper.engine.lab.simulation.users import again, open_turn, rewind_loop, users_move
 from turnkeeper.engine.lab.simulation.world import Chat, Dice, World
+
+if TYPE_CHECKING:
+    from turnkeeper.engine.lab.runtime import RuntimeMaker
 
 __all__ = ["Simulated", "finish", "kind_of", "play", "rows_of_rules", "shrunk", "simulate_seed"]
 
 STEPS = 45
 """Steps of a run, at most; then everything ends."""
 OWNERS = ("turnkeeper.engine.chat.", "turnkeeper.engine.turn.", "turnkeeper.engine.channel.")
+Move = Callable[[World, Chat], Raw | None]
 LONG_MS = 95_000_000
 """More than a question, a turn and a queue may last."""
 
@@ -49,103 +54,137 @@ def rows_of_rules() -> set[tuple[str, str]]:
     return {(table.name, row.name) for table in tables for row in table.rows}
 
 
-def simulate_seed(seed: int, *, steps: int = STEPS, paranoid: bool | None = None) -> Simulated:
-    """Run one seed; a breach ends it."""
+def simulate_seed(
+    seed: int,
+    *,
+    steps: int = STEPS,
+    paranoid: bool | None = None,
+    faults: FaultsName = "some",
+    maker: RuntimeMaker | None = None,
+) -> Simulated:
+    """Run one seed; a breach ends it.
+
+    Args:
+        seed: says everything about the run.
+        steps: so many at most.
+        paranoid: check that no step changes the state it was given; absent: one seed in sixteen does.
+        faults: how much goes wrong.
+        maker: makes the runtime; the plain cell if absent.
+
+    """
     rng = Random(seed)
     dice = Dice(rng)
-    config = faults.config_for(dice)
+    config = config_for(dice)
     poisoned = dice.chance(6)
     quirks = Quirks(not dice.chance(70 if poisoned else 15), dice.chance(20))
     careful = seed % 16 == 0 if paranoid is None else paranoid
-    player = Player(config, paranoid=careful, quirks=quirks)
-    world = World(rng, player, 2 if dice.chance(8) else 1)
-    made: list[Raw] = []
-    calm = world.chance(20)
-    world.forgetful, world.poisoned = world.chance(6), poisoned
-    world.answers_rewinds = not quirks.rewinds_at_once
-    for _ in range(rng.randrange(10, steps)):
-        raw = _next(world, calm=calm)
-        made.append(raw)
-        player.play(raw)
-        if player.breaches:
-            break
-        world.learn()
-    finish(player)
+    player = Player(config, paranoid=careful, quirks=quirks, maker=maker)
+    try:
+        world = World(rng, player, 2 if dice.chance(8) else 1)
+        mix = Mix(FAULTS[faults], calm=world.chance(FAULTS[faults].calm_percent))
+        world.forgetful, world.poisoned = world.chance(6), poisoned
+        world.answers_rewinds = not quirks.rewinds_at_once
+        made = _made(world, mix, rng.randrange(10, steps))
+        finish(player)
+    finally:
+        player.close()
     script = Script(config, tuple(made), quirks)
     return Simulated(seed, script, player.breaches, player.rows, player.signals, player.played)
 
 
-def _next(world: World, *, calm: bool) -> Raw:
-    """Draw the next step."""
-    while True:
-        chat = world.chats[0] if len(world.chats) == 1 else world.pick(world.chats)
-        if not chat.turns:
-            raw = open_turn(world, chat)
-        elif world.forgetful and chat.again:
-            raw = again(world, chat)
-        elif world.poisoned and world.chance(60):
-            raw = rewind_loop(world, chat)
-        else:
-            raw = world.weighted(CALM if calm else MOVES)(world, chat)
-        if raw is not None:
-            return _with_mood(world, raw, calm=calm)
+def _made(world: World, mix: Mix, steps: int) -> list[Raw]:
+    """Draw and play so many steps, up to a breach."""
+    made: list[Raw] = []
+    for _ in range(steps):
+        raw = mix.next(world)
+        made.append(raw)
+        world.player.play(raw)
+        if world.player.breaches:
+            break
+        world.learn()
+    return made
 
 
-def _with_mood(world: World, raw: Raw, *, calm: bool) -> Raw:
-    """Add how the platform settles what the step sends."""
-    kind = next(iter(raw))
-    if kind in UNMOODY or (calm and kind != "reply"):
-        return raw
-    mood = faults.mood(world)
-    return raw if mood is None else {**raw, "deliver": mood}
+class Mix:
+    """What a run is drawn from."""
+
+    def __init__(self, faults: Faults, *, calm: bool) -> None:
+        self._mood = faults.mood
+        self._calm = calm
+        wrong = faults.moves[:1] if calm else faults.moves
+        self._moves = (*MOVES, *((weight, _alone(move)) for weight, move in wrong))
+
+    def next(self, world: World) -> Raw:
+        """Draw the next step."""
+        while True:
+            chat = world.chats[0] if len(world.chats) == 1 else world.pick(world.chats)
+            if not chat.turns:
+                raw = open_turn(world, chat)
+            elif world.forgetful and chat.again:
+                raw = again(world, chat)
+            elif world.poisoned and world.chance(60):
+                raw = rewind_loop(world, chat)
+            else:
+                raw = world.weighted(self._moves)(world, chat)
+            if raw is not None:
+                return self._with_mood(world, raw)
+
+    def _with_mood(self, world: World, raw: Raw) -> Raw:
+        """Add how the platform settles what the step sends."""
+        kind = next(iter(raw))
+        if kind in UNMOODY or (self._calm and kind != "reply"):
+            return raw
+        mood = self._mood(world)
+        return raw if mood is None else {**raw, "deliver": mood}
 
 
-UNMOODY = frozenset({"settle", "crash", "reload", CUT})
-CALM: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (
+def _alone(move: Callable[[World], Raw | None]) -> Move:
+    return lambda world, _: move(world)
+
+
+UNMOODY = frozenset({"settle", "crash", "reload"})
+MOVES: tuple[tuple[int, Move], ...] = (
     (26, users_move),
     (40, agent_moves),
-    (16, lambda world, _: faults.advance(world)),
-    (13, lambda world, _: faults.settle(world)),
+    (16, _alone(advance)),
 )
-MOVES: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (
-    *CALM,
-    (2, lambda world, _: faults.crash(world)),
-    (2, lambda world, _: faults.cut(world)),
-    (1, lambda world, _: {"reload": faults.config_for(world)}),
-)
+"""What happens whatever goes wrong."""
 
 
 def finish(player: Player) -> None:
     """Let everything end: the platform answers, time passes, and the oracle asks what never came."""
     if player.breaches:
         return
-    player.audit()
+    player.judge()
     player.released()
     for span_ms in (1000, 60_000, 700_000, LONG_MS):
         while held := player.platform.held():
             player.play({"settle": {"delivery": held[0], "outcome": "sent", "chat": held[0].split(":")[1]}})
         player.play({"advance": span_ms})
-    player.audit()
-    player.oracle.end()
+    player.judge(ended=True)
 
 
-def play(script: Script) -> Player:
-    """Play a script again."""
-    player = Player(script.config, quirks=script.quirks)
-    for raw in script.steps:
-        player.play(raw)
-        if player.breaches:
-            return player
-    finish(player)
+def play(script: Script, maker: RuntimeMaker | None = None) -> Player:
+    """Play a script again, to its end or to a breach."""
+    player = Player(script.config, quirks=script.quirks, maker=maker)
+    try:
+        for raw in script.steps:
+            player.play(raw)
+            if player.breaches:
+                player.judge()
+                return player
+        finish(player)
+    finally:
+        player.close()
     return player
 
 
-def shrunk(found: Simulated) -> Script:
+def shrunk(found: Simulated, maker: RuntimeMaker | None = None) -> Script:
     """Return the shortest script found that still shows the first breach of a run."""
     first = kind_of(found.breaches)
 
     def fails(script: Script) -> bool:
-        return kind_of(play(script).breaches) == first
+        return kind_of(play(script, maker).breaches) == first
 
     return shrink(found.script, fails)
 

@@ -16,19 +16,37 @@ from turnkeeper.engine.config import Config
 from turnkeeper.engine.errors import DecodeError
 from turnkeeper.engine.events import Event
 from turnkeeper.engine.lab.platform import RECONCILIATIONS, Directive, Settling, directive_from
+from turnkeeper.engine.lab.runtime import During
+from turnkeeper.engine.ports import Reconciliation
 
-__all__ = ["CHAT", "CHECKING", "Named", "Step", "check_step", "event_of", "named", "settling_of", "step_kind"]
+__all__ = [
+    "CHAT",
+    "CHECKING",
+    "Crash",
+    "Named",
+    "Step",
+    "check_step",
+    "crash_of",
+    "event_of",
+    "named",
+    "settling_of",
+    "step_kind",
+]
 
 CHAT = "c1"
 """The chat of a step that names none."""
 CHANNEL = "tg/100"
 PLACED = {"turn_opened", "input_folded", "inbound"}
 """Events that get the default channel where they name a message without one."""
-STEPS = ("advance", "settle", "deliver", "crash", "reload", "expect", "signals", "never", "metrics", "state", "#")
-CHECKING = frozenset({"expect", "signals", "never", "metrics", "state"})
+STEPS = (
+    *("advance", "settle", "deliver", "crash", "reload"),
+    *("expect", "signals", "never", "metrics", "state", "complaints", "#"),
+)
+CHECKING = frozenset({"expect", "signals", "never", "metrics", "state", "complaints"})
 """Steps that only look: a file without them runs the same."""
 EXTRAS: dict[str, frozenset[str]] = {
-    "crash": frozenset({"down_ms", "reconcile"}),
+    "crash": frozenset({"back_ms", "down_ms", "during", "reconcile", "reload"}),
+    "complaints": frozenset({"ended"}),
     "expect": frozenset({"acks", "ordered"}),
     "signals": frozenset({"never", "ordered"}),
     "never": frozenset({"signals", "ordered"}),
@@ -38,6 +56,20 @@ EXTRAS: dict[str, frozenset[str]] = {
 
 Named = tuple[str, dict[str, Any]]
 """An expected item: the name of a command or signal, and the fields that must match."""
+
+
+class Crash(msgspec.Struct, frozen=True):
+    """How the process dies, and what it finds when it comes up again."""
+
+    down_ms: int = 0
+    back_ms: int = 0
+    """So far somebody set the clock back meanwhile."""
+    reconcile: dict[str, Reconciliation] | None = None
+    """What the platform says of each delivery, by key or call id; None: it cannot be asked."""
+    during: During | None = None
+    """It dies in the middle of the next step; None: now."""
+    config: Config | None = None
+    """The configuration that the restart reads; None: the one before."""
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -51,6 +83,8 @@ class Step(msgspec.Struct, frozen=True):
     deliver: Directive | None = None
     settling: Settling | None = None
     config: Config | None = None
+    """Of a reload, or of a crash whose restart reads another one."""
+    crash: Crash | None = None
 
 
 def step_kind(raw: dict[str, Any]) -> str:
@@ -112,6 +146,20 @@ def settling_of(value: object) -> Settling:
         raise DecodeError(f"settle: {error}") from error
 
 
+def crash_of(raw: dict[str, Any], config: Config | None = None) -> Crash:
+    """Read a crash step that was checked; `config` is what its `reload` stands for.
+
+    Raises:
+        DecodeError: `during` is no place in a step.
+
+    """
+    try:
+        during = msgspec.convert(raw["during"], During) if "during" in raw else None
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise DecodeError(f"during: {error}") from error
+    return Crash(raw.get("down_ms", 0), raw.get("back_ms", 0), raw.get("reconcile"), during, config)
+
+
 def named(item: object) -> Named:
     """Read an expected item: a name, or a name with fields.
 
@@ -170,6 +218,11 @@ def _names(name: str, value: object) -> None:
         raise DecodeError(f"{name} is {value!r}; expected a list of signal names")
 
 
+def _texts(name: str, value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise DecodeError(f"{name} is {value!r}; expected a list of texts")
+
+
 def _object(name: str, value: object) -> None:
     if not isinstance(value, dict):
         raise DecodeError(f"{name} is {value!r}; expected an object")
@@ -193,6 +246,10 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
     "advance": _milliseconds,
     "crash": _flag,
     "down_ms": _milliseconds,
+    "back_ms": _milliseconds,
+    "during": _object,
+    "complaints": _texts,
+    "ended": _flag,
     "reconcile": _answers,
     "expect": _commands,
     "acks": _objects,

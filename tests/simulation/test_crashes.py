@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.playing import SCENARIOS, Story, has_a_send, play_story, shown, stories
 from turnkeeper.engine.commands import Send
-from turnkeeper.engine.lab.simulation.player import CUT, Player, Raw
+from turnkeeper.engine.lab.simulation.player import Player, Raw
 
 EVERY = int(os.environ.get("CRASH_EVERY", "5"))
 """One record in so many is tried; `CRASH_EVERY=1` tries them all."""
@@ -23,7 +23,7 @@ class Honest(Player):
         """Play a step and die in it; the platform is asked afterwards, so its answers are made then."""
         if cut is not None:
             self.platform.reconcile = self._arrived  # type: ignore[method-assign]
-            self.play({CUT: {**cut, "reconcile": {}}})
+            self.play({"crash": True, **cut, "reconcile": {}})
         self.play(raw)
 
     def _arrived(self, delivery: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
@@ -43,9 +43,9 @@ def records_of(story: Story) -> list[int]:
     player = Player(story.config)
     counts: list[int] = []
     for raw in story.steps:
-        before = player.runtime.left
+        before = player.watcher.records
         player.play(raw)
-        counts.append(before - player.runtime.left)
+        counts.append(player.watcher.records - before)
     return counts
 
 
@@ -53,7 +53,7 @@ def crashed(story: Story, step: int, record: int, *, before: bool) -> Player:
     """Play a story in which the process dies at a record of a step."""
     player = Honest(story.config)
     for index, raw in enumerate(story.steps):
-        cut = {"records": record, "before": before, "down_ms": 0} if index == step else None
+        cut = {"during": {"records": record, "before": before}} if index == step else None
         player.crash_with_answers(cut, raw)
     return player
 

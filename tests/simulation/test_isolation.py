@@ -58,7 +58,7 @@ def _anonymous(command: Command) -> Any:
 
 
 def _states(player: Player) -> dict[str, bytes]:
-    owners = player.runtime.cell.owners
+    owners = player.plain.cell.owners
     return {f"{at.chat}{at}": codec.encode(one.state) for at, one in owners.items() if at.chat in {"c1", "c2"}}
 
 

@@ -58,8 +58,8 @@ def test_no_text_leaks(story: Story, caplog: pytest.LogCaptureFixture) -> None:
     player = Listener(story.config)
     for raw in story.steps:
         player.play(with_token(raw))
-    chats = {address.chat for address in player.runtime.cell.owners}
-    player.read += [json.dumps(inspect_chat(player.runtime.cell, chat)) for chat in sorted(chats)]
+    chats = {address.chat for address in player.plain.cell.owners}
+    player.read += [json.dumps(inspect_chat(player.plain.cell, chat)) for chat in sorted(chats)]
     player.read += [generate_latest(player.probe.registry).decode(), caplog.text]
     assert not [line for line in player.read if MARK in line]
 

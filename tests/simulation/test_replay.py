@@ -38,7 +38,7 @@ def states_of_frames(file: Path) -> dict[str, object]:
 
 def live(story: Story, file: Path) -> dict[str, object]:
     """Play a story and write down its journal."""
-    runtime = play_story(story).runtime
+    runtime = play_story(story).plain
     file.write_text("\n".join(frame.hex() for frame in runtime.journal.frames))
     return {"states": states(runtime.cell), "differs": 0, "pending": sorted(runtime.cell.pending)}
 

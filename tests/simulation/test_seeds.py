@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.mutants import ends, replies
+from turnkeeper.cli.run import run
 from turnkeeper.cli.simulate import simulate
 from turnkeeper.engine.codec import digest
-from turnkeeper.engine.lab.runner import run_scenario
 from turnkeeper.engine.lab.scenario import read_scenario
 from turnkeeper.engine.lab.simulator import Simulated, play, rows_of_rules, shrunk, simulate_seed
 
@@ -26,8 +26,8 @@ MUTANTS = {**replies.MUTANTS, **ends.MUTANTS}
 def test_seeds_hold(first: int) -> None:
     """No user, agent or host has anything to complain of."""
     for seed in range(first, first + CHUNK):
-        run = simulate_seed(seed)
-        assert not run.breaches, f"seed {seed}: {run.breaches}; turnkeeper simulate --seeds 1 --from {seed}"
+        done = simulate_seed(seed)
+        assert not done.breaches, f"seed {seed}: {done.breaches}; turnkeeper simulate --seeds 1 --from {seed}"
 
 
 def test_a_few_seeds_reach_most_rows() -> None:
@@ -40,9 +40,9 @@ def summary(seeds: range) -> list[object]:
     """What some seeds did, in a form that two processes can compare."""
     told: list[object] = []
     for seed in seeds:
-        run = simulate_seed(seed)
-        commands = digest(play(run.script).platform.performed)
-        told.append([seed, json.dumps(run.script.steps), run.steps, sorted(map(list, run.rows)), commands])
+        done = simulate_seed(seed)
+        commands = digest(play(done.script).platform.performed)
+        told.append([seed, json.dumps(done.script.steps), done.steps, sorted(map(list, done.rows)), commands])
     return told
 
 
@@ -63,7 +63,7 @@ def test_a_seed_is_the_same_run_in_another_process() -> None:
 
 def first_breach(name: str, seeds: int = 600) -> Simulated:
     """Return the first seed that notices a planted bug."""
-    found = next((run for run in map(simulate_seed, range(seeds)) if run.breaches), None)
+    found = next((done for done in map(simulate_seed, range(seeds)) if done.breaches), None)
     assert found is not None, f"{name}: not found in {seeds} seeds"
     return found
 
@@ -82,12 +82,15 @@ def test_a_planted_bug_is_found_and_shrunk(name: str, tmp_path: Path) -> None:
     with MUTANTS[name]():
         found = first_breach(name)
         short = shrunk(found)
-        assert play(short).breaches
+        played = play(short)
+        assert played.breaches
     assert not play(short).breaches, "without the bug the script holds"
     assert len(short.steps) <= 12
     file = tmp_path / "short.jsonl"
-    short.write(file, name, found.seed, found.breaches)
-    assert run_scenario(read_scenario(file)).passed, "the file plays"
+    short.write(file, name, "a test", played)
+    assert CliRunner().invoke(run, [str(file)]).exit_code == 0, "without the bug it passes"
+    with MUTANTS[name]():
+        assert CliRunner().invoke(run, [str(file)]).exit_code == 1, "with the bug it does not"
 
 
 def test_the_command_tells_seeds_rate_and_rows(tmp_path: Path) -> None:
@@ -107,7 +110,7 @@ def test_the_command_writes_the_file_of_a_breach(tmp_path: Path) -> None:
     assert made.exit_code == 1
     (file,) = tmp_path.glob("seed-*.jsonl")
     assert f"turnkeeper run {file}" in made.output
-    assert read_scenario(file).recording
+    assert read_scenario(file).judged
 
 
 def test_rows_that_are_not_reached_fail_on_demand(tmp_path: Path) -> None:

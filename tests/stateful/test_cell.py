@@ -137,7 +137,7 @@ class Conversation(RuleBasedStateMachine):
         broken = [one for one in self.player.breaches if one.startswith(("invariant", "set aside", "replay"))]
         assert not broken, broken
         self.player.breaches.clear()
-        self.player.audit()
+        self.player.judge()
         assert not self.player.breaches, self.player.breaches
 
     def teardown(self) -> None:

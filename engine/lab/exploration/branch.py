@@ -54,7 +54,7 @@ class StillRuntime(CellRuntime):
 
     def fire(self) -> str:
         """Fire the next deadline that came, and say whose."""
-        body = self.cell.take_due(self._clock.now_ms())
+        body = self.cell.take_due(self.now_ms())
         if body is None or body.due is None:
             return ""
         self._run(body)
@@ -70,6 +70,7 @@ class StillRuntime(CellRuntime):
         for command in other.cell.pending.values():
             self.cell.expect_confirmation(command)
         self._seq, self._reconciles = other._seq, other._reconciles
+        self._at_ms, self._ahead_ms = other._at_ms, other._ahead_ms
 
 
 class Branch:

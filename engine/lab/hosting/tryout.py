@@ -18,10 +18,11 @@ from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Recon
 from turnkeeper.engine.events import Settled
 from turnkeeper.engine.lab.hosting.fake import FakeChat
 from turnkeeper.engine.lab.hosting.witness import complaints
-from turnkeeper.engine.lab.simulation import faults
+from turnkeeper.engine.lab.runtime import CellRuntime
 from turnkeeper.engine.lab.simulation.agent import agent_moves
+from turnkeeper.engine.lab.simulation.faults import advance
 from turnkeeper.engine.lab.simulation.platform import Quirks, WatchedPlatform
-from turnkeeper.engine.lab.simulation.player import FragileRuntime, Player, Raw
+from turnkeeper.engine.lab.simulation.player import Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
 from turnkeeper.engine.lab.simulation.shrinking import shrink
 from turnkeeper.engine.lab.simulation.users import open_turn, users_move
@@ -42,7 +43,7 @@ SPANS_MS = (1000, 60_000, 700_000, 95_000_000)
 MOVES: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (
     (30, users_move),
     (50, agent_moves),
-    (20, lambda world, _: faults.advance(world)),
+    (20, lambda world, _: advance(world)),
 )
 
 
@@ -114,8 +115,8 @@ class HostPlayer(Player):
         self.lines.clear()
         chat = FakeChat(seed)
         self.platform = HostPlatform(self._performed, make(chat), chat, self.breaches)
-        self.runtime = FragileRuntime(self.clock, self.platform, self._observe, paranoid=False)
-        self.runtime.start(self.config, reconciles=False)
+        self.runtime = CellRuntime(self.clock, self.platform, self._observe, paranoid=False)
+        self.start()
 
     def _observe(self, record: Record, run: Run) -> None:
         super()._observe(record, run)

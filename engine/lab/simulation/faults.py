@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from turnkeeper.engine.commands import Send
-from turnkeeper.engine.lab.simulation.player import CUT
 from turnkeeper.engine.lab.simulation.world import Dice, World
 
 if TYPE_CHECKING:
     from turnkeeper.engine.lab.simulation.player import Raw
     from turnkeeper.engine.lab.simulation.seen import Operation
 
-__all__ = ["advance", "config_for", "crash", "cut", "mood", "settle"]
+__all__ = ["FAULTS", "Faults", "FaultsName", "advance", "config_for"]
+
+FaultsName = Literal["none", "some", "many"]
 
 
-def mood(world: World) -> Any:  # noqa: ANN401 - a `deliver` value
+class Faults(msgspec.Struct, frozen=True):
+    """How much goes wrong: what the platform and the process do to a run."""
+
+    mood: Callable[[World], Any]
+    """Chooses a `deliver` value; None: at once and well."""
+    moves: tuple[tuple[int, Callable[[World], Raw | None]], ...] = ()
+    """What happens beside what users and agents do, by weight in about a hundred; they have 66, the clock 16."""
+    calm_percent: int = 0
+    """So many runs have only the first of the moves, and whatever is no reply is settled well."""
+
+
+def _well(_: World) -> None:
+    """Settle at once and well."""
+
+
+def _mood(world: World) -> Any:  # noqa: ANN401 - a `deliver` value
     """Choose how the platform settles what a step sends; None: at once and well."""
     way = world.rng.randrange(100)
     if way < 50:  # noqa: PLR2004 - in a hundred
@@ -35,7 +54,27 @@ def mood(world: World) -> Any:  # noqa: ANN401 - a `deliver` value
     return {"fail": {"parts_done": world.pick((1, 2)), "permanent": world.chance(20)}}
 
 
-def settle(world: World) -> Raw | None:
+def _bad_mood(world: World) -> Any:  # noqa: ANN401 - a `deliver` value
+    """Choose how a platform on a bad day settles what a step sends."""
+    times = world.pick((1, 1, 2, 9))
+    return world.weighted(
+        (
+            (18, None),
+            (34, "hold"),
+            (9, "unknown"),
+            (5, "fail-permanent"),
+            (10, {"fail": {"reason": "timeout", "times": times}}),
+            (
+                14,
+                {"fail": {"reason": "rate_limited", "retry_after_ms": world.pick((500, 3000, 40000)), "times": times}},
+            ),
+            (6, {"fail": {"reason": world.pick(("format", "quote_gone", "not_modified"))}}),
+            (4, {"fail": {"parts_done": world.pick((1, 2)), "permanent": world.chance(20), "times": times}}),
+        )
+    )
+
+
+def _settle(world: World) -> Raw | None:
     """Settle something that is held, or tell once more, or late, or of an earlier attempt."""
     held = world.player.platform.held()
     if held and world.chance(80):
@@ -101,7 +140,7 @@ def advance(world: World) -> Raw:
     return {"advance": span}
 
 
-def crash(world: World) -> Raw:
+def _crash(world: World) -> Raw:
     """Let the process die between two steps; the platform may be able to say what arrived."""
     raw: Raw = {
         "crash": True,
@@ -120,16 +159,33 @@ def _reconciliation(world: World) -> Raw:
     return answers
 
 
-def cut(world: World) -> Raw:
+def _jump(world: World) -> Raw:
+    """Let the process die, and the clock be another one when it comes up: set back, or far ahead."""
+    raw = _crash(world)
+    back_ms = world.weighted(((50, world.rng.randrange(1, 9000)), (30, 70_000), (20, 4_000_000)))
+    if world.chance(65):
+        return {**raw, "back_ms": back_ms}
+    return {**raw, "down_ms": world.pick((4_000_000, 95_000_000))}
+
+
+def _early_cut(world: World) -> Raw:
+    """Let the process die in the middle of the next step, where most steps still are at work."""
+    raw = _cut(world)
+    records = world.weighted(((45, 1), (25, 2), (15, 3), (15, raw["during"]["records"])))
+    return {**raw, "during": {**raw["during"], "records": records}}
+
+
+def _cut(world: World) -> Raw:
     """Let the process die in the middle of the next step."""
-    raw: Raw = {
-        "records": world.rng.randrange(1, 7),
-        "before": world.chance(50),
-        "down_ms": world.pick((0, 500, 70_000)),
-    }
+    during = {"records": world.rng.randrange(1, 7), "before": world.chance(50)}
+    raw: Raw = {"crash": True, "during": during, "down_ms": world.pick((0, 500, 70_000))}
     if world.chance(40):
         raw["reconcile"] = _reconciliation(world)
-    return {CUT: raw}
+    return raw
+
+
+def _reload(world: World) -> Raw:
+    return {"reload": config_for(world)}
 
 
 def config_for(dice: Dice) -> Raw:
@@ -189,3 +245,9 @@ SMALL: tuple[tuple[str, int], ...] = (
     ("text_bytes", 6),
     ("json_depth", 1),
 )
+FAULTS: dict[FaultsName, Faults] = {
+    "none": Faults(_well),
+    "some": Faults(_mood, ((13, _settle), (2, _crash), (2, _cut), (1, _reload)), calm_percent=20),
+    "many": Faults(_bad_mood, ((18, _settle), (7, _crash), (14, _early_cut), (4, _jump), (2, _reload))),
+}
+"""The words of `--faults`."""

@@ -8,7 +8,7 @@ import msgspec
 
 from turnkeeper.engine.commands import Command, Rewind, Settleable
 from turnkeeper.engine.events import Settled
-from turnkeeper.engine.lab.platform import Platform, Settling
+from turnkeeper.engine.lab.platform import FIRST_MESSAGE, Platform, Settling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Quirks", "WatchedPlatform"]
 
 
-class Quirks(msgspec.Struct, frozen=True):
-    """What a simulated host does that the scenario language has no words for."""
+class Quirks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a simulated host may do otherwise; `platform` in the header of a scenario file."""
 
     rewinds_at_once: bool = True
     """It answers `rewind` at once, with one exchange removed; else by `rewound` steps of its own."""
@@ -31,11 +31,12 @@ class WatchedPlatform(Platform):
     Args:
         watch: told of each command, before the platform acts on it.
         quirks: in what it differs from a scenario's platform.
+        next_message: the first message id it gives.
 
     """
 
-    def __init__(self, watch: Callable[[Command], None], quirks: Quirks) -> None:
-        super().__init__()
+    def __init__(self, watch: Callable[[Command], None], quirks: Quirks, next_message: int = FIRST_MESSAGE) -> None:
+        super().__init__(next_message)
         self._watch = watch
         self._quirks = quirks
 
@@ -44,9 +45,11 @@ class WatchedPlatform(Platform):
         self._watch(command)
         if self._quirks.rewinds_at_once or not isinstance(command, Rewind):
             super().perform(command)
-        elif command.id not in self._ids:
-            self._ids.add(command.id)
-            self.performed.append(command)
+            return
+        with self._lock:
+            if command.id not in self._ids:
+                self._ids.add(command.id)
+                self.performed.append(command)
 
     def _operate(self, command: Settleable) -> None:
         directive = self._directives.setdefault(command.delivery, self.step)
@@ -68,7 +71,3 @@ class WatchedPlatform(Platform):
     def held(self) -> list[str]:
         """List what waits for a `settle` step."""
         return list(self._held)
-
-    def lose_answers(self) -> None:
-        """The host crashed before it could post what the platform answered."""
-        self._out.clear()
