@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,14 @@ class ActorsRuntime:
         return self.engine.look(lambda cell: queued(cell, chat))
 
 
+RAM_DISK = Path("/dev/shm")  # noqa: S108 - the folders in it are made by tempfile
+"""Where it exists, files lie there: a killed process loses no write, so a disk would only cost its time."""
+
+
+def _folder() -> Path | None:
+    return RAM_DISK if os.access(RAM_DISK, os.W_OK) else None
+
+
 SNAPSHOT_EVERY = 7
 """So few events that most crashes of a scenario find a snapshot, and frames behind it."""
 
@@ -200,7 +209,7 @@ class SqliteRuntime(ActorsRuntime):
         path: Path | None = None,
     ) -> None:
         super().__init__(clock, platform, observe)
-        self._folder = None if path is not None else tempfile.TemporaryDirectory(prefix="turnkeeper-")
+        self._folder = None if path is not None else tempfile.TemporaryDirectory(prefix="turnkeeper-", dir=_folder())
         self._path = Path(self._folder.name, "scenario.journal") if self._folder is not None else Path(str(path))
         self._sqlite: SqliteJournal | None = None
 

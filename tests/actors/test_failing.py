@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.actors.hosts import PATIENCE_S, QUICK, HandJournal, Plain, ThreadJournal, activity, opened, reply
-from turnkeeper import Engine, JournalError, MemoryJournal, NotRunning
+from tests.actors.hosts import PATIENCE_S, QUICK, Async, HandJournal, Plain, ThreadJournal, activity, opened, reply
+from turnkeeper import Engine, JournalError, MemoryJournal, NotRunning, commands
 from turnkeeper.engine import cell
 from turnkeeper.engine.journal import Record, decode_frame
 
@@ -115,6 +115,24 @@ def test_an_observer_that_raises_stops_nothing(caplog: pytest.LogCaptureFixture)
         assert engine.call(reply("c1", "k1"), PATIENCE_S).ok
     assert "an observer raised LookupError" in caplog.text
     assert "text of an observer" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", [Plain, Async])
+def test_killed_by_the_observer_of_a_hand_over_the_gateway_is_not_called(kind: type[Plain]) -> None:
+    """The record is committed and lets the call go; an async call began on a loop of its own that nobody ended."""
+
+    def observer(record: Record, _: cell.Run) -> None:
+        if record.body.handed is not None:
+            engine.kill()
+
+    gateway, before = kind(), set(threading.enumerate())
+    engine = Engine(QUICK, gateway, journal=MemoryJournal(), observer=observer)
+    engine.start()
+    engine.post(opened("c1"))
+    engine.post(reply("c1", "k1"))
+    assert engine._shard.join(PATIENCE_S)
+    assert set(threading.enumerate()) <= before
+    assert not gateway.of(commands.Send)
 
 
 def test_the_error_of_the_block_is_not_hidden_by_the_engines() -> None:
