@@ -62,8 +62,11 @@ def _states(player: Player) -> dict[str, bytes]:
     return {f"{at.chat}{at}": codec.encode(one.state) for at, one in owners.items() if at.chat in {"c1", "c2"}}
 
 
-SHARED = {"r-limits-chats", "q-call-of-a-chat-too-many", "r-z-drop-check-before", "r-z-silence-restarts"}
-"""What the whole cell shares: the number of chats; and how long the process was down, counted from any last record."""
+SHARED = {
+    *("r-limits-chats", "q-call-of-a-chat-too-many", "r-z-drop-check-before", "r-z-silence-restarts"),
+    "q-crash-within-a-step",
+}
+"""What the whole cell shares: the number of chats; how long the process was down, counted from any last record; its death."""
 
 
 @pytest.mark.parametrize("story", [one for one in stories() if one.name not in SHARED], ids=lambda story: story.name)
