@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Fed", "LoadClock", "make_engine"]
 
-AHEAD = 64
+AHEAD = 256
 """Twice as many are posted and not yet committed, at most: posting further ahead would move the clock past them."""
 
 

@@ -111,7 +111,7 @@ def fsync_ms(folder: Path, times: int = 200) -> float:
 
 def run(*, quick: bool, only: str = "") -> dict[str, Any]:
     pin()
-    load = make_load(10_000 if quick else 20_000, 1_000 if quick else 3_000)
+    load = make_load(10_000 if quick else 20_000, 2_000 if quick else 4_000, per_s=16)
     layers = Layers(load, 3 if quick else 6)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as name:
         folder, numbers = Path(name), iter(range(1000))

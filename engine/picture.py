@@ -64,12 +64,14 @@ def owners_in(picture: ChatPicture) -> Iterator[Captured]:
 
 
 def rests(picture: ChatPicture) -> bool:
-    """Say whether nothing is going on: no turn, no deadline, nothing out, waiting, in doubt or shown."""
-    if picture.turns or picture.dues or picture.pending:
+    """Say whether nothing is going on: no turn that runs, no deadline, nothing out, waiting or shown.
+
+    A settled turn that stays because nobody knows whether its answer arrived rests: only a settlement wakes it.
+    """
+    if picture.dues or picture.pending or any(turn.phase != "settled" for turn in picture.turns.values()):
         return False
     return not any(
-        channel.out or channel.queue or channel.loose or channel.unknown or channel.preview
-        for channel in picture.channels.values()
+        channel.out or channel.queue or channel.loose or channel.preview for channel in picture.channels.values()
     )
 
 

@@ -112,7 +112,7 @@ def _chat(body: Body) -> str:
 def found_by(cell: Cell, replayed: Replayed, down_ms: int) -> Recovered:
     """Return the report of a restart, before its owners were told.
 
-    Of unknown outcome is what was with the host and is not settled, and what was taken as unknown before.
+    Of unknown outcome is what was with the host and is not settled; what was unknown before was told then.
     """
     states = [owner.state for owner in cell.owners.values()]
     return Recovered(
@@ -124,9 +124,9 @@ def found_by(cell: Cell, replayed: Replayed, down_ms: int) -> Recovered:
     )
 
 
-def _in_doubt(channel: ChannelState) -> int:
+def _in_doubt(channel: ChannelState) -> bool:
     out = channel.out
-    return len(channel.unknown) + (out is not None and out.kind == "send" and out.phase in {"handed", "reconciling"})
+    return out is not None and out.kind == "send" and out.phase in {"handed", "reconciling"}
 
 
 def answer_to(asked: Reconcile, answer: Reconciliation) -> Settled:

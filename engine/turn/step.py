@@ -212,8 +212,10 @@ def _on_due(draft: TurnDraft, _: Due) -> None:
 
 
 def _on_recover(draft: TurnDraft, _: Recover) -> None:
-    """After a restart silence counts from now; the hard ceiling does not."""
+    """After a restart silence counts from now; the hard ceiling does not. A settled turn has no clocks."""
     state, now = draft.state, draft.at.now_ms
+    if state.phase == "settled":
+        return
     draft.set(
         active_ms=now,
         quiet_from_ms=now,

@@ -10,7 +10,7 @@ from turnkeeper.engine import codec, events
 from turnkeeper.engine.cell import Cell, Run
 from turnkeeper.engine.commands import Ack, Send
 from turnkeeper.engine.config import Dedup, Policy
-from turnkeeper.engine.ids import ChannelRef
+from turnkeeper.engine.ids import ChannelRef, turn_at
 from turnkeeper.engine.inspection import inspect_chat
 from turnkeeper.engine.invariants import audit
 from turnkeeper.engine.journal import Body, DoneBody, HandedBody, RecoveredBody
@@ -112,6 +112,29 @@ def test_nobody_sleeps_over_a_deadline_or_what_is_out() -> None:
     story.turn("other", 4)
     story.turn("third", 5)
     assert "open" in story.sleepy.asleep
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_answer_of_unknown_fate_sleeps_until_it_is_known(restarts: bool) -> None:  # noqa: FBT001
+    """Its turn stays, settled, for the one word that may still come; nothing else keeps the chat awake."""
+    story = Story()
+    story.post(events.TurnOpened("doubt", "t1", channel=ChannelRef("telegram", "9"), message=1))
+    (sent,) = [
+        one for one in story.post(events.Reply("doubt", "k1", "t1", ("t1",), "hello")).commands if isinstance(one, Send)
+    ]
+    story.apply(Body(handed=HandedBody(sent.id, sent.delivery, sent.attempt)))
+    story.confirm(story.post(events.Settled("doubt", sent.delivery, "unknown")))
+    story.confirm(story.post(events.Stopped("doubt", "done", "t1")))
+    story.wait(900_000)
+    story.turn("other", 2)
+    story.turn("third", 3)
+    assert "doubt" in story.sleepy.asleep
+    assert story.wakeful.owners[turn_at("doubt", "t1")].state.phase == "settled"
+    if restarts:
+        story.apply(Body(recovered=RecoveredBody(1_000)))
+    told = story.post(events.Settled("doubt", sent.delivery, "failed", attempt=sent.attempt))
+    assert [one.purpose for one in told.commands if isinstance(one, Send)] == ["rescue"]
+    assert story.same_pictures()
 
 
 @pytest.mark.parametrize("window_ms", [60_000, 600_000])
