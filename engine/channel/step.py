@@ -138,14 +138,17 @@ def _known(state: ChannelState, told: Settlement) -> Known:
 
 
 def _correct(draft: ChannelDraft, told: Settlement) -> None:
-    """What was taken as unknown is known: confirm or correct it, and give the quote back if it failed."""
+    """What was taken as unknown is known: confirm or correct it, and give the quote back if nobody saw it."""
     state = draft.state
     item = state.unknown.get(told.delivery)
+    if item is not None:
+        told = replace(told, messages=(*item.made, *told.messages))
     draft.set(unknown={key: kept for key, kept in state.unknown.items() if key != told.delivery})
     _amend_receipt(draft, told)
     outcome: Literal["sent", "failed"] = "sent" if told.outcome == "sent" else "failed"
-    gone = outcome == "failed" and item is not None and not item.resent
-    if item is not None and item.reserved and item.turn_id is not None and gone:
+    # The first part bears the quote: once one arrived, in whichever attempt, it was seen.
+    seen = item is not None and (item.resent or item.resume_part is not None or bool(told.parts_done))
+    if item is not None and item.reserved and item.turn_id is not None and outcome == "failed" and not seen:
         draft.tell(turn_at(state.chat, item.turn_id), QuoteSettled(told.delivery, item.turn_id, spent=False))
     draft.tell(
         chat_at(state.chat),
