@@ -83,7 +83,9 @@ class Release:
         entry, record, run = done.entry, done.record, done.run
         self._observe(done)
         if run.error is not None:
-            self._set_aside(entry, record, run.error)
+            self._set_aside(entry, record, entry.chat, run.error)
+        for chat, error in run.failed:
+            self._set_aside(entry, record, chat, error)
         for command in entry.again:
             self._performer.take(command, again=True)
         self._hand_on(entry, run.commands)
@@ -104,17 +106,17 @@ class Release:
         for name in done.run.violated:
             log.error("invariant %s does not hold", name, extra={"seq": seq, "invariant": name})
 
-    def _set_aside(self, entry: Entry, record: Record, error: BaseException) -> None:
+    def _set_aside(self, entry: Entry, record: Record, chat: str, error: BaseException) -> None:
         name = type(error).__name__
-        extra = {"seq": record.seq, "chat": entry.chat, "error": name}
-        log.error("record %d of chat %s was set aside: %s", record.seq, entry.chat, name, extra=extra)
+        extra = {"seq": record.seq, "chat": chat, "error": name}
+        log.error("record %d of chat %s was set aside: %s", record.seq, chat, name, extra=extra)
         if len(self.dead_letters) == self.dead_letters.maxlen:
             self._measures.limit("dead_letters")
-        self.dead_letters.append(DeadLetter(record.seq, record.at_ms, entry.chat, entry.body.event, name))
+        self.dead_letters.append(DeadLetter(record.seq, record.at_ms, chat, entry.body.event, name))
         if entry.answer is not None:
             entry.answer.fail(
                 SetAside(
-                    f"event {record.seq} of chat {entry.chat} was journaled but not applied: a step raised {name}; "
+                    f"event {record.seq} of chat {chat} was journaled but not applied: a step raised {name}; "
                     "it is in Engine.dead_letters(): send the call again with another call_id"
                 )
             )

@@ -10,7 +10,7 @@ of a step.
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import force_setattr
@@ -42,7 +42,7 @@ from turnkeeper.engine.protocol import (
     ShowPreview,
     Transition,
 )
-from turnkeeper.engine.running import Group, OwnerLike, Run, place, set_aside
+from turnkeeper.engine.running import Group, OwnerLike, Run, place, set_aside, watched
 from turnkeeper.engine.signals import LimitReached
 from turnkeeper.engine.turn.state import open_turn
 from turnkeeper.engine.turn.step import step as turn_step
@@ -60,7 +60,7 @@ STEPS: dict[str, Callable[[Any, Message, At], Transition[Any]]] = {
     "channel": channel_step,
 }
 STEPS_MAX = 100_000
-"""No event takes more, beyond the messages it begins with; a run that does is a bug of ours, and is set aside."""
+"""No event takes more; a run that does is a bug of ours, and is set aside."""
 OPENS_CHANNEL = (Deliver, ShowPreview, ShowMark)
 SETTLED = (Send, Edit, Preview, React)
 AWAKE_CHATS = 4096
@@ -138,10 +138,10 @@ class Cell:
         """Awake and asleep."""
         self._spawn = spawn
         self._paranoid = paranoid
-        self.judge: Callable[..., tuple[str, ...]] = (
-            violations  # of what a run touched; a replay was judged when it was live
-        )
+        self.judge: Callable[..., tuple[str, ...]] = violations
+        """Of what a run touched; a replay was judged when it was live."""
         self._opened: list[OwnerLike] = []
+        self._restarting: tuple[OwnerLike, ...] = ()  # of one chat
         self._deadlines = Deadlines()
         self._awake_max = awake_max
         self._groups: dict[str, Group] = {}
@@ -161,7 +161,7 @@ class Cell:
         if body.done is not None:
             self.confirm(body.done.id)
             return Run()
-        run = self._transact(body)
+        run = self._transact(body) if body.recovered is None else self._recover(body)
         if run.commands:
             self._issue(run, seq)
         if body.handed is not None and run.error is None:
@@ -188,13 +188,22 @@ class Cell:
                 owner.due_ms = channel_due_ms(owner.state, self.at)
                 self._deadlines.put(owner.address, owner.due_ms)
 
+    def _recover(self, body: Body) -> Run:
+        """Tell a restart, chat by chat; one whose step raises stays as it was, the others recover."""
+        run = Run()
+        # In an order that does not depend on whether the owners came from a snapshot or from a replay.
+        for chat, owners in groupby(sorted(self.owners.values(), key=place), key=lambda owner: owner.address.chat):
+            self._restarting = tuple(owners)
+            run.join(chat, self._transact(body))
+        self._restarting = ()
+        return run
+
     def _transact(self, body: Body) -> Run:
         before: dict[OwnerLike, Any] = {}
         run = Run()
         fifo, paranoid = self.fifo, self._paranoid
         try:
             fired = self._begin(body, run)
-            steps_max = STEPS_MAX + len(fifo)  # a restart begins with a step of every owner
             while fifo:
                 owner, message = fifo.popleft()
                 if owner.state is None:
@@ -202,13 +211,13 @@ class Cell:
                     owner = self._chat_of(owner.address)
                 if owner not in before:
                     before[owner] = owner.state
-                run.add(self._watched(owner, message) if paranoid else owner.on_receive(message))
-                if run.steps > steps_max:
-                    raise InvariantViolated(f"more than {steps_max} steps; two owners answer each other for ever")
+                run.add(watched(owner, message) if paranoid else owner.on_receive(message))
+                if run.steps > STEPS_MAX:
+                    raise InvariantViolated(f"more than {STEPS_MAX} steps; two owners answer each other for ever")
             run.violated = self.judge(before, run.commands, self.owners, self.at.now_ms, fired=fired)
         except Exception as error:  # noqa: BLE001 - whatever a step raises sets the event aside
             self._undo(before)
-            return set_aside("" if body.event is None else body.event.chat, error)
+            return set_aside(body, error)
         except BaseException:
             self._undo(before)
             raise
@@ -228,8 +237,7 @@ class Cell:
         elif body.handed is not None:
             self._begin_handed(body.handed)
         elif body.recovered is not None:
-            # In an order that does not depend on whether the owners came from a snapshot or from a replay.
-            for owner in sorted(self.owners.values(), key=place):
+            for owner in self._restarting:
                 owner.tell(Recover(body.recovered.down_ms))
         return None
 
@@ -253,14 +261,6 @@ class Cell:
         owner = self.owner(address, message)
         if owner is not None:
             owner.tell(message)
-
-    def _watched(self, owner: OwnerLike, message: Message) -> Transition[Any]:
-        """Handle a message, and insist that the step left alone what it was given."""
-        state, written = owner.state, codec.encode(owner.state)
-        done = owner.on_receive(message)
-        if codec.encode(state) == written:
-            return done
-        raise InvariantViolated(f"a step of {owner.address} changed the state it had ({type(message).__name__})")
 
     def _undo(self, before: dict[OwnerLike, Any]) -> None:
         """Give every touched owner its state back, and forget those that were opened."""

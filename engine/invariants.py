@@ -39,7 +39,7 @@ class After:
     __slots__ = ("channels", "chats", "fired", "now_ms", "owners", "sends", "terminals", "touched", "turns")
 
     def __init__(
-        self, touched: Mapping[Any, Any], commands: Sequence[Command], owners: Mapping[Address, Any], now_ms: int
+        self, touched: Mapping[Any, Any], commands: Sequence[Any], owners: Mapping[Address, Any], now_ms: int
     ) -> None:
         self.touched = touched
         """Owner → its state before."""
@@ -60,11 +60,11 @@ class After:
                 self.channels.append(pair)
         self.terminals: list[TurnSettled] = []
         self.sends: list[Send | Edit | Preview] = []
-        command: Any
         for command in commands:
-            if command.__class__ is TurnSettled:
+            made: type = command.__class__
+            if made is TurnSettled:
                 self.terminals.append(command)
-            elif command.__class__ in SENT:
+            elif made in SENT:
                 self.sends.append(command)
 
     def state(self, address: Address) -> Any:  # noqa: ANN401 - one of three state types
@@ -346,7 +346,7 @@ def _audit_chat(chat: ChatState, owners: Mapping[Address, Any]) -> list[str]:
     listed = {key for key, entry in chat.turns.items() if entry.status != "settled"}
     found += [f"turn {key} is known to its chat or to itself alone" for key in sorted(alive ^ listed)]
     for entry in chat.ledger.values():
-        host = chat.turns.get(entry.into or "")
+        host = None if entry.into is None else chat.turns.get(entry.into)
         if _unjudged(entry) and (host is None or host.status == "settled"):
             found.append(f"fold {entry.turn_id} waits for a drop check that never comes")
         if entry.state == "answering" and not known.issuperset(entry.answering):

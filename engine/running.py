@@ -6,15 +6,18 @@ from typing import Any, Protocol
 
 import msgspec
 
+from turnkeeper.engine import codec
 from turnkeeper.engine.commands import Ack, Command
 from turnkeeper.engine.deadlines import RANK
+from turnkeeper.engine.errors import InvariantViolated
 from turnkeeper.engine.events import Edit, Event, Reply
 from turnkeeper.engine.ids import Address
+from turnkeeper.engine.journal import Body
 from turnkeeper.engine.protocol import At, Count, Message, Transition
 from turnkeeper.engine.signals import LimitReached, SetAside, Signal
 from turnkeeper.engine.table import Decision
 
-__all__ = ["Group", "House", "OwnerLike", "Run", "place", "set_aside"]
+__all__ = ["Group", "House", "OwnerLike", "Run", "place", "set_aside", "watched"]
 
 
 class House(Protocol):
@@ -66,6 +69,8 @@ class Run(msgspec.Struct, eq=False, gc=False):
     """The verdict on a hand-over."""
     error: BaseException | None = None
     """Why the record was set aside."""
+    failed: tuple[tuple[str, BaseException], ...] = ()
+    """Of a restart: the chats whose step raised, which stay as they were, and what it raised."""
     violated: tuple[str, ...] = ()
     """Invariants that do not hold any more."""
 
@@ -83,6 +88,18 @@ class Run(msgspec.Struct, eq=False, gc=False):
         if done.go:
             self.go = True
 
+    def join(self, chat: str, part: Run) -> None:
+        """Take in what a restart led to in one chat."""
+        if part.error is not None:
+            self.failed += ((chat, part.error),)
+            part.signals = (SetAside(chat=chat, error=type(part.error).__name__),)
+        self.steps += part.steps
+        self.commands += part.commands
+        self.signals += part.signals
+        self.counts += part.counts
+        self.rows += part.rows
+        self.violated += part.violated
+
     @property
     def outcome(self) -> str:
         """`ok`, or `set_aside`."""
@@ -95,9 +112,19 @@ class Run(msgspec.Struct, eq=False, gc=False):
             self.commands += (Ack(chat=event.chat, call_id=event.call_id, ok=False, error="rate limit"),)
 
 
-def set_aside(chat: str, error: Exception) -> Run:
+def watched(owner: OwnerLike, message: Message) -> Transition[Any]:
+    """Have a message handled, and insist that the step left alone what it was given."""
+    state, written = owner.state, codec.encode(owner.state)
+    done = owner.on_receive(message)
+    if codec.encode(state) == written:
+        return done
+    raise InvariantViolated(f"a step of {owner.address} changed the state it had ({type(message).__name__})")
+
+
+def set_aside(body: Body, error: Exception) -> Run:
     """Return what a run comes to that was undone."""
-    name = type(error).__name__
+    about = body.event or body.due
+    chat, name = "" if about is None else about.chat, type(error).__name__
     return Run(signals=(SetAside(chat=chat, error=name),), counts=(Count("set_aside", (name,)),), error=error)
 
 

@@ -115,7 +115,7 @@ def test_nobody_sleeps_over_a_deadline_or_what_is_out() -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_an_answer_of_unknown_fate_sleeps_until_it_is_known(restarts: bool) -> None:  # noqa: FBT001
+def test_an_answer_of_unknown_fate_sleeps_until_it_is_known(restarts: bool) -> None:
     """Its turn stays, settled, for the one word that may still come; nothing else keeps the chat awake."""
     story = Story()
     story.post(events.TurnOpened("doubt", "t1", channel=ChannelRef("telegram", "9"), message=1))
