@@ -110,8 +110,10 @@ def _ledger(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None:
 def _late_fold_was_sent(draft: ChatDraft, ended: Outbound) -> None:
     """Remember that a late fold reply went beside the turn it was folded into: the incident's first half."""
     entry = draft.state.ledger.get(ended.echoed)
-    turn = draft.state.turns.get(entry.into or "") if entry is not None else None
-    if entry is not None and turn is not None and entry.source in FOLD_SOURCES:
+    if entry is None or entry.into is None or entry.source not in FOLD_SOURCES:
+        return
+    turn = draft.state.turns.get(entry.into)
+    if turn is not None:
         _put_turn(draft, replace(turn, late_fold=entry.source))
 
 

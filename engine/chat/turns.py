@@ -212,7 +212,7 @@ def on_folded(draft: ChatDraft, event: InputFolded) -> None:
         draft.signal(DuplicateTurn(chat=state.chat, turn_id=event.turn_id, why="the id is ledgered already"))
         return
     into = event.into if event.into is not None else _live_turn(state)
-    host = state.turns.get(into or "")
+    host = None if into is None else state.turns.get(into)
     waits = host is not None and host.status != "settled"
     check_ms = None if waits else draft.at.now_ms + draft.at.policy.timers.drop_confirm_ms
     entry = Input(
