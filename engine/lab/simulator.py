@@ -20,6 +20,7 @@ from turnkeeper.engine.lab.simulation.platform import Quirks
 from turnkeeper.engine.lab.simulation.player import Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
 from turnkeeper.engine.lab.simulation.shrinking import shrink
+from turnkeeper.engine.lab.simulation.ties import TIED, difference, expected
 from turnkeeper.engine.lab.simulation.users import again, open_turn, rewind_loop, users_move
 from turnkeeper.engine.lab.simulation.world import Chat, Dice, World
 
@@ -89,6 +90,7 @@ def simulate_seed(
     finally:
         player.close()
     script = Script(config, tuple(made), quirks)
+    _compare(player, script, maker)
     return Simulated(seed, script, player.breaches, player.rows, player.signals, player.played)
 
 
@@ -166,6 +168,23 @@ def finish(player: Player) -> None:
 
 def play(script: Script, maker: RuntimeMaker | None = None) -> Player:
     """Play a script again, to its end or to a breach."""
+    player = _played(script, maker)
+    _compare(player, script, maker)
+    return player
+
+
+def _compare(player: Player, script: Script, maker: RuntimeMaker | None) -> None:
+    """Find a breach if what was shown on another runtime is not what the plain cell shows."""
+    if maker is None or player.breaches or any("during" in raw for raw in script.steps):
+        return
+    cell = _played(script, TIED).platform
+    differs = difference(player.platform, cell)
+    if differs:
+        player.breaches.append(differs)
+        player.steps.append(expected(cell))
+
+
+def _played(script: Script, maker: RuntimeMaker | None) -> Player:
     player = Player(script.config, quirks=script.quirks, maker=maker)
     try:
         for raw in script.steps:

@@ -12,14 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from tests.mutants.planting import patched
-from turnkeeper.actors.runtime import ActorsRuntime
 from turnkeeper.cli import main
 from turnkeeper.engine.commands import Command, TurnSettled
 from turnkeeper.engine.confirmations import Confirmations
-from turnkeeper.engine.errors import EngineError
-from turnkeeper.engine.lab.runner import ScenarioRunner, run_scenario
-from turnkeeper.engine.lab.runtime import CellRuntime
-from turnkeeper.engine.lab.scenario import read_scenario
 
 RUNTIMES = ("cell", "actors", "sqlite")
 
