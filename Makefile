@@ -25,7 +25,7 @@ help:
 	@echo "make docs        the documentation as a site, in site/"
 	@echo "make synapse     the Matrix example against a real homeserver, which is installed first"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
-	@echo "make sim         run the simulator, SEEDS=20000 FROM=0; every table row must be reached"
+	@echo "make sim         run the simulator, SEEDS=20000 FROM=0 RUNTIME=cell|actors|sqlite JOBS=1; every table row must be reached"
 	@echo "make mutation    change the rules at SAMPLE=240 random places; scenarios must notice (cosmic-ray)"
 	@echo "make fuzz        feed damaged input to every decoder, SECONDS=60 for each (atheris)"
 	@echo "make mutants     break every table row and plant known bugs: tests must notice"
@@ -94,11 +94,17 @@ docs-check: dev
 	$(BIN)/turnkeeper explain-rules --check docs/rules
 	@$(BIN)/turnkeeper explain-rules --diagram | diff docs/turn.mmd - || { echo 'docs/turn.mmd is stale: run "make docs-rules" and commit it'; exit 1; }
 
+# MINUTES=30 instead of SEEDS runs for so long.
 SEEDS ?= 20000
 FROM ?= 0
+MINUTES ?=
+RUNTIME ?= cell
+FAULTS ?= some
+JOBS ?= 1
 
 sim: dev
-	$(BIN)/turnkeeper simulate --seeds $(SEEDS) --from $(FROM) --all-rows
+	$(BIN)/turnkeeper simulate $(if $(MINUTES),--minutes $(MINUTES),--seeds $(SEEDS)) --from $(FROM) \
+		--runtime $(RUNTIME) --faults $(FAULTS) --jobs $(JOBS) --all-rows
 
 # SECONDS are for each decoder; what fails is kept in tests/fuzz/kept, where a test replays it.
 SECONDS ?= 60

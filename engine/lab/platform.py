@@ -20,6 +20,7 @@ from turnkeeper.engine.ports import Reconciliation
 __all__ = ["FIRST_MESSAGE", "RECONCILIATIONS", "Directive", "Fault", "Platform", "Settling", "directive_from"]
 
 FIRST_MESSAGE = 9001
+"""The first message id that a platform gives."""
 RECONCILIATIONS: tuple[Reconciliation, ...] = get_args(Reconciliation)
 """The answers to `reconcile`."""
 

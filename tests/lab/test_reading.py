@@ -33,6 +33,13 @@ def write(folder: Path, *lines: str, header: str = '{"scenario": "x"}') -> Path:
         ('{"settle": {"call_id": "k", "outcome": "maybe"}}', "settle: "),
         ('{"crash": "now"}', "crash is 'now'; expected true or false"),
         ('{"crash": true, "down_ms": -5}', "down_ms is -5"),
+        ('{"crash": true, "back_ms": -5}', "back_ms is -5"),
+        ('{"crash": true, "during": 3}', "during is 3; expected an object"),
+        ('{"crash": true, "during": {"records": 0}}', "during: Expected `int` >= 1"),
+        ('{"crash": true, "during": {"before": true}}', "during: Object missing required field `records`"),
+        ('{"crash": true, "reload": {"timer": {}}}', "did you mean timers?"),
+        ('{"complaints": true}', "complaints is True; expected a list of texts"),
+        ('{"complaints": [], "ended": 1}', "ended is 1"),
         ('{"crash": true, "reconcile": {"k": "perhaps"}}', "k is 'perhaps'; expected one of sent, not_sent"),
         ('{"reload": {"timer": {}}}', "did you mean timers?"),
         ('{"reload": 3}', "config is 3"),
@@ -67,6 +74,7 @@ def test_a_wrong_line(tmp_path: Path, line: str, told: str) -> None:
         ('{"scenario": "x", "author": "y"}', "author is no field of the header"),
         ('{"scenario": "x", "platform": {"next": 1}}', "platform is"),
         ('{"scenario": "x", "platform": {"next_message": "1"}}', "platform.next_message is '1'"),
+        ('{"scenario": "x", "platform": {"holds_again": 1}}', "platform: Expected `bool`"),
         ('{"scenario": "x", "config": []}', "config is []"),
         ('{"scenario": "x", "config": {"delivery": 1}}', "delivery"),
         ('{"scenario": "x", "config": {"delivery": {"retries": "4"}}}', "delivery.retries"),
@@ -91,7 +99,14 @@ def test_changes_lie_over_the_header_and_over_each_reload(tmp_path: Path) -> Non
 
 
 def test_a_scenario_as_a_recording_keeps_the_story_and_its_comments(tmp_path: Path) -> None:
-    checks = ['{"expect": []}', '{"signals": []}', '{"never": []}', '{"metrics": {}}', '{"state": {}}']
+    checks = [
+        '{"expect": []}',
+        '{"signals": []}',
+        '{"never": []}',
+        '{"metrics": {}}',
+        '{"state": {}}',
+        '{"complaints": []}',
+    ]
     read = read_scenario(write(tmp_path, OPEN, '{"#": "x"}', *checks))
     assert read.checked
     assert not read.recording

@@ -19,6 +19,7 @@ from turnkeeper.engine.lab.runner import ScenarioRunner
 from turnkeeper.engine.lab.runtime import RuntimeMaker
 from turnkeeper.engine.lab.scenario import read_scenario
 from turnkeeper.engine.lab.simulation.faults import FaultsName
+from turnkeeper.engine.lab.simulation.oracle import Oracle
 from turnkeeper.engine.lab.simulator import Simulated, play, simulate_seed
 
 SEEDS = range(40)
@@ -90,3 +91,14 @@ def test_a_written_script_plays_as_it_was_found(runtime: str, tmp_path: Path) ->
         result = runner.run()
         assert result.passed, result.mismatch
         assert runner.platform.performed == player.platform.performed
+
+
+@pytest.mark.parametrize("watches", ["performed", "ran"])
+def test_what_an_oracle_raises_is_raised_where_the_run_is_driven(watches: str) -> None:
+    """Not logged by the engine as an observer's, nor taken for a gateway that failed."""
+
+    def wrong(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with patched(Oracle, watches, wrong), pytest.raises(ZeroDivisionError):
+        simulate_seed(1, maker=ActorsRuntime)

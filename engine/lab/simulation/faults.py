@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "Faults", "FaultsName", "advance", "config_for"]
 
 FaultsName = Literal["none", "some", "many"]
+"""The words of `--faults`."""
 
 
 class Faults(msgspec.Struct, frozen=True):
@@ -250,4 +251,4 @@ FAULTS: dict[FaultsName, Faults] = {
     "some": Faults(_mood, ((13, _settle), (2, _crash), (2, _cut), (1, _reload)), calm_percent=20),
     "many": Faults(_bad_mood, ((18, _settle), (7, _crash), (14, _early_cut), (4, _jump), (2, _reload))),
 }
-"""The words of `--faults`."""
+"""What each word stands for."""
