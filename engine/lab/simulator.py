@@ -16,6 +16,7 @@ import msgspec
 from turnkeeper.engine.lab.rules import RULES
 from turnkeeper.engine.lab.simulation.agent import agent_moves
 from turnkeeper.engine.lab.simulation.faults import FAULTS, Faults, FaultsName, advance, config_for
+from turnkeeper.engine.lab.simulation.habits import CRAMMED, next_of_habit
 from turnkeeper.engine.lab.simulation.platform import Quirks
 from turnkeeper.engine.lab.simulation.player import Player, Raw
 from turnkeeper.engine.lab.simulation.script import Script
@@ -76,6 +77,9 @@ def simulate_seed(
     rng = Random(seed)
     dice = Dice(rng)
     config = config_for(dice)
+    crammed = dice.chance(4)
+    if crammed:
+        config["limits"] = {**config.get("limits", {}), **CRAMMED}
     poisoned = dice.chance(6)
     quirks = Quirks(not dice.chance(70 if poisoned else 15), dice.chance(20))
     careful = seed % 16 == 0 if paranoid is None else paranoid
@@ -83,7 +87,7 @@ def simulate_seed(
     try:
         world = World(rng, player, 2 if dice.chance(8) else 1)
         mix = Mix(FAULTS[faults], calm=world.chance(FAULTS[faults].calm_percent))
-        world.forgetful, world.poisoned = world.chance(6), poisoned
+        world.forgetful, world.poisoned, world.crammed = world.chance(6), poisoned, crammed
         world.answers_rewinds = not quirks.rewinds_at_once
         made = _made(world, mix, rng.randrange(10, steps))
         finish(player)
@@ -113,6 +117,7 @@ class Mix:
     def __init__(self, faults: Faults, *, calm: bool) -> None:
         self._mood = faults.mood
         self._calm = calm
+        self._well = not faults.moves
         wrong = faults.moves[:1] if calm else faults.moves
         self._moves = (*MOVES, *((weight, _alone(move)) for weight, move in wrong))
 
@@ -120,6 +125,9 @@ class Mix:
         """Draw the next step."""
         while True:
             chat = world.chats[0] if len(world.chats) == 1 else world.pick(world.chats)
+            habit = next_of_habit(world, chat, well=self._well)
+            if habit is not None:
+                return habit
             if not chat.turns:
                 raw = open_turn(world, chat)
             elif world.forgetful and chat.again:

@@ -178,7 +178,7 @@ def _preview_taken() -> Iterator[None]:
 
 @planted("a preview outlives its turn")
 def _preview_lives_on() -> Iterator[None]:
-    with patched(preview, "detach", lambda draft, turn_id: None):
+    with patched(preview, "detach", lambda draft, turn_id, **ended: None):
         yield
 
 

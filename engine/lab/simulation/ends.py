@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from turnkeeper.engine import events
 from turnkeeper.engine.commands import Send
 from turnkeeper.engine.ids import delivery_key
-from turnkeeper.engine.lab.simulation.sends import consumed_by
+from turnkeeper.engine.lab.simulation.calls import consumed_by, hasty
 
 if TYPE_CHECKING:
     from turnkeeper.engine.commands import Ack, Redeliver, TurnSettled
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Ends"]
 
+NO_CLOCK = frozenset({"refused", "failed", "interrupted", "lost"})
+"""Outcomes that somebody told."""
+UNSAID = frozenset({"final-reply", "consumed", "silent", "interim-noop", "expired"})
+"""Outcomes of turns that said nothing of their own at the end."""
 OVERTAKES = frozenset({"interrupted", "lost"})
 SAID = frozenset({"final-reply", "fallback", "consumed", "consumed-rescue", "interim-rescue", "reply-rescue"})
 """Outcomes that claim an answer."""
@@ -50,9 +54,27 @@ class Ends:
             self._nothing_out(command)
         if command.outcome == "interrupted" and not turn.interrupted:
             self._complain(f"interrupted by nobody: {command.turn_id}")
+        if command.outcome not in NO_CLOCK:
+            self._in_good_time(turn, command)
         self._stop_text(turn, command)
         if self._oracle.roomy and not self._oracle.torn:
             self._delivered(command)
+
+    def _in_good_time(self, turn: TurnSeen, command: TurnSettled) -> None:
+        """An end leaves the agent its graces: after its work, after a crash, after a failure, for a question."""
+        timers, now_ms = turn.config.timers, self._oracle.now_ms
+        speaks = any(f"{form}:{command.chat}:{turn.turn_id}" in self._log.operations for form in ("fallback", "rescue"))
+        if speaks or command.outcome not in UNSAID or self._oracle.torn:
+            # What it says may have waited in its channel, and was decided before.
+            return
+        if turn.asked and now_ms < turn.asked_ms + timers.question_max_ms:
+            self._complain(f"did not wait: {command.turn_id} ended while it asked {next(iter(turn.asked))}")
+        grace_ms = min(timers.stop_grace_ms, timers.quiet_ms, timers.turn_idle_ms)
+        if now_ms < min(turn.worked_ms + grace_ms, turn.opened_ms + timers.turn_max_ms):
+            self._complain(f"cut off: {command.turn_id} ended {now_ms - turn.worked_ms} ms after it worked")
+        failed = hasty(self._oracle, self._log, turn) if command.outcome != "final-reply" else None
+        if failed is not None:
+            self._complain(f"no time to retry: {command.turn_id} ended after {failed.call_id} had failed")
 
     def _mine(self, turn_id: str) -> list[Operation]:
         """List the replies that the turn owned: not those that came late."""
@@ -110,6 +132,13 @@ class Ends:
         told = command.replies
         if not least <= told <= most and honest:
             self._complain(f"untrue: {command.turn_id} counts {told} replies, {least} to {most} arrived")
+        interims = [operation for operation in replies if operation.command.interim]
+        least, most = sum(one.sure for one in interims), sum(one.visible for one in interims)
+        if not least <= command.interim_replies <= most and honest:
+            self._complain(f"untrue: {command.turn_id} counts {command.interim_replies} interim replies, not {least}")
+        finals = [operation for operation in replies if operation.visible and not operation.command.interim]
+        if command.outcome == "final-reply" and not finals and honest:
+            self._complain(f"untrue: {command.turn_id} ended as final-reply, there was none")
 
     def _consumed(self, turn_id: str) -> bool:
         """A call that names the turn was answered well, or its reply arrived."""
@@ -125,6 +154,31 @@ class Ends:
         return delivery_key(form, call.event.chat, call.call_id)
 
     # ------------------------------------------------------------ acks
+
+    def refused(self, call: CallSeen) -> None:
+        """Judge a call that sends nothing."""
+        event = call.event
+        if call.rejected != "nothing to send" or not isinstance(event, events.Reply):
+            return
+        if event.files or (isinstance(event.text, str) and event.text.strip()):
+            self._complain(f"refused: call {call.call_id} has something to send")
+
+    def acknowledged(self, turn_id: str) -> None:
+        """An input is told as answered only when an answer that names it arrived, or may have."""
+        if not self._oracle.roomy or self._oracle.torn:
+            return
+        for call in self._log.calls.values():
+            if turn_id != call.event.turn_id and turn_id not in consumed_by(call):
+                continue
+            own = self._log.operations.get(self._key(call))
+            if call.joined or (own is not None and self._may_have_arrived(own)):
+                return
+        self._complain(f"untrue: input {turn_id} was told answered, nothing that names it arrived")
+
+    def _may_have_arrived(self, operation: Operation) -> bool:
+        last = operation.attempts[-1]
+        waited = last.told == "" and self._timed_out(operation)
+        return operation.lied or waited or any(one.sure or one.doubted or one.lost for one in operation.attempts)
 
     def ack(self, command: Ack) -> None:
         """Judge the answer to a tool call: one a call, and true."""
@@ -147,7 +201,8 @@ class Ends:
         elif command.ok and (own is None or not own.sure):
             self._complain(f"untrue: call {command.call_id} was told sent")
         elif command.ok and own is not None and own.messages and command.message != own.messages[0]:
-            self._complain(f"untrue: call {command.call_id} was told message {command.message}")
+            if self._oracle.remembers("receipts"):
+                self._complain(f"untrue: call {command.call_id} was told message {command.message}")
         elif not command.ok and (command.error or "").startswith("delivery failed") and own is not None and own.sure:
             self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
 

@@ -16,6 +16,8 @@ class Judge(Protocol):
     config: Config
     roomy: bool
     """The limits are wide enough that nothing a complaint rests on was forgotten."""
+    roomy_inbound: bool
+    """The same of what came in, and waits for a turn."""
     now_ms: int
     window_ms: int
     """The shortest `dedup.window_ms` that ever counted."""
@@ -23,6 +25,10 @@ class Judge(Protocol):
     """What may have arrived could be sent again, at some time."""
     torn: bool
     """The process died in the middle of something."""
+
+    def remembers(self, *limits: str) -> bool:
+        """Say whether these limits were wide enough all the time."""
+        ...
 
     def complain(self, complaint: str, /) -> None:
         """Note a breach."""

@@ -1,16 +1,15 @@
 """What users, agent and host saw: the log that the oracle judges. It knows nothing of the engine's state.
 
-It is fed from outside: events that were posted, signals that came, commands that were performed. An attempt of
-an operation is *sure* once the platform told that it arrived, *gone* once it told that it did not, and *maybe*
-as long as it told neither: what users see then is open, and nothing may be repeated blindly.
+It is fed from outside: events that were posted, signals that came, commands that were performed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from turnkeeper.engine import events
-from turnkeeper.engine.commands import Ack, Edit, Preview, Redeliver, Send, TurnSettled
+from turnkeeper.engine.commands import Ack, Edit, Redeliver, Send
+from turnkeeper.engine.lab.simulation.things import Attempt, CallSeen, InputSeen, Operation, TurnSeen
 
 if TYPE_CHECKING:
     from turnkeeper.engine.commands import Command, Settleable
@@ -32,122 +31,6 @@ FORGOTTEN = frozenset({"rate limit", "chat_id mismatch"})
 """Refusals after which a call is not remembered."""
 
 
-class Attempt:
-    """One hand-over of an operation, and what the platform told of it."""
-
-    __slots__ = ("at_ms", "command", "doubted", "gone_ms", "lost", "parts_done", "reason", "told")
-
-    def __init__(self, command: Settleable, at_ms: int) -> None:
-        self.command = command
-        self.at_ms = at_ms
-        self.told: Literal["", "sent", "failed", "unknown"] = ""
-        self.parts_done = 0
-        self.gone_ms: int | None = None
-        """When it stopped being out: told, or forgotten by a crash."""
-        self.reason = ""
-        self.doubted = False
-        """It was unknown for a while: told so, out too long, or lost sight of in a crash."""
-        self.lost = False
-        """The process that handed it over is gone."""
-
-    @property
-    def sure(self) -> bool:
-        """It arrived."""
-        return self.told == "sent"
-
-    @property
-    def visible(self) -> bool:
-        """It arrived, or may have."""
-        return self.told != "failed"
-
-    @property
-    def quotes(self) -> bool:
-        """It quotes a message."""
-        return isinstance(self.command, Send | Preview) and self.command.quote is not None
-
-
-class Operation:
-    """A send, edit, preview or reaction by its delivery, with its attempts."""
-
-    __slots__ = ("attempts", "delivery", "ended_ms", "first", "lied", "messages")
-
-    def __init__(self, delivery: str, first: int) -> None:
-        self.delivery = delivery
-        self.first = first
-        """Its place among the operations that were performed."""
-        self.attempts: list[Attempt] = []
-        self.ended_ms: int | None = None
-        self.messages: tuple[int | str, ...] = ()
-        self.lied = False
-        """The platform contradicted itself: nothing can be concluded."""
-
-    @property
-    def command(self) -> Any:  # noqa: ANN401 - one of four commands
-        """The newest attempt's command."""
-        return self.attempts[-1].command
-
-    @property
-    def sure(self) -> bool:
-        """An attempt arrived."""
-        return any(attempt.sure for attempt in self.attempts)
-
-    @property
-    def visible(self) -> bool:
-        """An attempt arrived, or may have; the parts of one that failed half-way did."""
-        return any(attempt.visible or attempt.parts_done for attempt in self.attempts)
-
-
-class CallSeen:
-    """A tool call of the agent: its event, and the acks it got."""
-
-    __slots__ = ("acks", "at", "call_id", "decided", "event", "events", "late", "rejected", "resting")
-
-    def __init__(self, event: events.Reply | events.Edit, at: int) -> None:
-        self.call_id = event.call_id
-        self.event = event
-        self.at = at
-        self.events = 1
-        self.acks: list[Ack] = []
-        self.late = False
-        self.rejected = ""
-        self.decided = False
-        """Its end is in the journal: an ack that a crash lost, its retry would get again."""
-        self.resting = False
-        """An ack of it may be lost in a crash."""
-
-
-class TurnSeen:
-    """A turn that was opened, and how it ended."""
-
-    __slots__ = ("config", "ended", "ended_at", "interrupted", "opened", "stop", "stopped", "turn_id")
-
-    def __init__(self, opened: events.TurnOpened, at: int, config: Config) -> None:
-        self.turn_id = opened.turn_id
-        self.opened = at
-        self.config = config
-        """A turn keeps the settings that it opened with."""
-        self.ended: TurnSettled | None = None
-        self.ended_at = 0
-        self.interrupted = False
-        self.stop = ""
-        """A Stop text that names this turn and that no work followed."""
-        self.stopped = False
-        """A Stop came in this cycle, with words: the first one counts."""
-
-
-class InputSeen:
-    """A follow-up, and what was told of it."""
-
-    __slots__ = ("event", "redelivered", "told", "written")
-
-    def __init__(self, event: events.InputFolded, at: int) -> None:
-        self.event = event
-        self.written = at
-        self.told: list[str] = []
-        self.redelivered: dict[tuple[str, int | str | None], set[str]] = {}
-        """The commands that asked to hand its message over again; one may come again under its own id."""
-
-
 class Seen:
     """The log of one chat."""
 
@@ -156,6 +39,7 @@ class Seen:
         """The settings that act now."""
         self.at = 0
         """Events so far."""
+        self.now_ms = 0
         self.operations: dict[str, Operation] = {}
         self.calls: dict[str, CallSeen] = {}
         self.turns: dict[str, TurnSeen] = {}
@@ -169,16 +53,17 @@ class Seen:
         self.ephemeral = False
         """A subagent's chat: its turns answer no message (D8)."""
 
-    def event(self, event: events.Event, *, worked: bool) -> None:
+    def event(self, event: events.Event, now_ms: int, *, worked: bool) -> None:
         """Take in an event that was posted; `worked`: it proves that the agent works."""
         self.at += 1
+        self.now_ms = now_ms
         self.ephemeral = event.ephemeral if isinstance(event, events.ChatOpened) else self.ephemeral
         if worked:
             self._cycle_begins()
         if isinstance(event, events.Reply | events.Edit):
             self._called(event)
         elif isinstance(event, events.TurnOpened):
-            self.turns.setdefault(event.turn_id, TurnSeen(event, self.at, self.config))
+            self.turns.setdefault(event.turn_id, TurnSeen(event, self.at, self.config, now_ms))
             self._written(event)
         elif isinstance(event, events.InputFolded):
             entry = self.inputs.setdefault(event.turn_id, InputSeen(event, self.at))
@@ -186,13 +71,27 @@ class Seen:
             self._written(event)
         elif isinstance(event, events.Stopped):
             self._stopped(event)
+        elif isinstance(event, events.QuestionOpened | events.QuestionAnswered):
+            self._question(event)
         elif isinstance(event, events.Interrupted):
-            for turn in self.turns.values():
-                turn.interrupted = True
+            self._interrupted()
+
+    def _interrupted(self) -> None:
+        for turn in self.turns.values():
+            turn.interrupted = True
 
     def _cycle_begins(self) -> None:
         for turn in self.turns.values():
             turn.stop, turn.stopped = "", False
+            turn.worked_ms, turn.worked_at = self.now_ms, self.at
+
+    def _question(self, event: events.QuestionOpened | events.QuestionAnswered) -> None:
+        for turn in self.turns.values():
+            if isinstance(event, events.QuestionAnswered):
+                turn.asked.pop(event.call_id, None)
+            elif turn.ended is None and event.turn_id in {None, turn.turn_id}:
+                turn.asked_ms = turn.asked_ms if turn.asked else self.now_ms
+                turn.asked[event.call_id] = None
 
     def _called(self, event: events.Reply | events.Edit) -> None:
         call = self.calls.get(event.call_id)
@@ -215,11 +114,14 @@ class Seen:
 
     def _stopped(self, event: events.Stopped) -> None:
         words = event.text.strip()
+        for turn in self.turns.values():
+            turn.first_stop = turn.first_stop or self.at
+            turn.prefixed = turn.prefixed or event.channel is not None
         if event.active or not words:
             return
-        turn = self.turns.get(event.turn_id or "")
-        if turn is not None and turn.ended is None and not turn.interrupted and not turn.stopped:
-            turn.stop, turn.stopped = words, True
+        named = self.turns.get(event.turn_id or "")
+        if named is not None and named.ended is None and not named.interrupted and not named.stopped:
+            named.stop, named.stopped = words, True
         elif event.turn_id is None:
             for other in self.turns.values():
                 other.stopped = True
@@ -228,7 +130,7 @@ class Seen:
         """Take in a hand-over."""
         known = self.operations.get(command.delivery)
         if known is None:
-            known = self.operations[command.delivery] = Operation(command.delivery, len(self.operations))
+            known = self.operations[command.delivery] = Operation(command.delivery)
             if isinstance(command, Send):
                 self.by_text.setdefault(command.text, []).append(command.delivery)
         attempt = Attempt(command, at_ms)
@@ -262,12 +164,14 @@ class Seen:
         if (event.outcome == "sent" or event.parts_done) and not known.messages:
             known.messages = event.messages
 
-    def other(self, command: Command) -> None:
+    def other(self, command: Command, now_ms: int) -> None:
         """Take in a command that is not settled."""
         if isinstance(command, Ack):
             call = self.calls.get(command.call_id)
             if call is not None:
                 call.acks.append(command)
+                if call.failed_ms is None and (command.error or "").startswith("delivery failed"):
+                    call.failed_ms, call.failed_at = now_ms, self.at
         elif isinstance(command, Redeliver) and command.turn_id in self.inputs:
             self.inputs[command.turn_id].redelivered.setdefault((str(command.channel), command.message), set()).add(
                 command.id
@@ -279,6 +183,13 @@ class Seen:
             for attempt in operation.attempts:
                 if attempt.gone_ms is None:
                     attempt.gone_ms, attempt.lost = at_ms, True
+
+    def recovered(self, now_ms: int) -> None:
+        """The process is back: silence counts from now, but for an end that waited for what was in flight."""
+        if any(len(call.acks) < call.events for call in self.calls.values()):
+            return
+        for turn in self.turns.values():
+            turn.worked_ms = now_ms
 
     def timed_out(self, timeout_ms: int, now_ms: int) -> None:
         """What was out so long is out no more."""

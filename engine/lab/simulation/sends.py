@@ -5,21 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnkeeper.engine.commands import Edit, Preview, Send
+from turnkeeper.engine.lab.simulation.calls import call_of, consumed_by, hasty
+from turnkeeper.engine.lab.simulation.repeats import Repeats
 
 if TYPE_CHECKING:
     from turnkeeper.engine.commands import Settleable
     from turnkeeper.engine.lab.simulation.judge import Judge
-    from turnkeeper.engine.lab.simulation.seen import CallSeen, Operation, Seen
+    from turnkeeper.engine.lab.simulation.seen import Operation, Seen, TurnSeen
 
-__all__ = ["Sends", "consumed_by"]
+__all__ = ["Sends"]
 
 NO_MORE = frozenset({"refused", "failed", "interrupted", "lost"})
-
-
-def consumed_by(call: CallSeen) -> tuple[str, ...]:
-    """Return the ids that a call names in `consumed_turn_ids`."""
-    consumed = call.event.consumed_turn_ids
-    return tuple(one for one in consumed if isinstance(one, str)) if isinstance(consumed, tuple) else ()
 
 
 class Sends:
@@ -28,6 +24,7 @@ class Sends:
     def __init__(self, oracle: Judge, log: Seen) -> None:
         self._oracle = oracle
         self._log = log
+        self._repeats = Repeats(oracle, log)
         self._newest: dict[str, int] = {}
         """The newest call whose reply left, by channel."""
 
@@ -44,11 +41,13 @@ class Sends:
         if isinstance(command, Preview):
             self._turn_goes_on(command)
         if isinstance(command, Send):
+            if not command.text.strip() and not command.files:
+                self._complain(f"says nothing: {command.delivery}")
             self._quotes_at_all(command, known)
             self._given_away(command)
             self._speech(command)
             if known is None:
-                self._says_it_once(command, now_ms)
+                self._repeats.judge(command, now_ms)
         self._log.operation(command, now_ms)
 
     def _complain(self, complaint: str) -> None:
@@ -56,12 +55,12 @@ class Sends:
 
     def _again(self, known: Operation, command: Settleable) -> None:
         """The same operation once more: only if it did not arrive, or the policy resends what may have."""
-        if isinstance(command, Preview) or known.lied or not self._oracle.roomy:
+        if isinstance(command, Preview) or known.lied:
             return
-        if known.sure:
+        if known.sure and self._oracle.remembers("receipts"):
             self._complain(f"sent again: {command.delivery} had arrived")
             return
-        if isinstance(command, Send):
+        if isinstance(command, Send) and self._oracle.roomy:
             maybe = sum(attempt.visible for attempt in known.attempts)
             allowed = 1 if self._oracle.resends else 0
             if maybe > allowed:
@@ -79,20 +78,14 @@ class Sends:
                 self._complain(f"two at once: {command.delivery} left while {other.delivery} was out")
 
     def _in_order(self, command: Send | Edit) -> None:
-        call = self._call_of(command.delivery)
-        if call is None:
+        call = call_of(self._log, command.delivery)
+        if call is None or not self._oracle.roomy:
             return
         channel = str(command.channel)
         newest = self._newest.get(channel, 0)
         if call.at < newest:
             self._complain(f"overtaken: {command.delivery} left after a later call's")
         self._newest[channel] = max(newest, call.at)
-
-    def _call_of(self, delivery: str) -> CallSeen | None:
-        form, _, rest = delivery.partition(":")
-        if form not in {"reply", "edit"}:
-            return None
-        return self._log.calls.get(rest.partition(":")[2])
 
     def _quotes_once(self, command: Send | Preview) -> None:
         if command.quote is None:
@@ -128,6 +121,12 @@ class Sends:
         unclear = other.lied or len(other.attempts) > 1 or any(attempt.doubted for attempt in other.attempts)
         return any(one.quotes and (one.visible or one.parts_done or unclear) for one in other.attempts)
 
+    def outlived(self, turn_id: str) -> None:
+        """The host was told that the live preview is this turn's."""
+        turn = self._log.turns.get(turn_id)
+        if turn is not None and turn.ended is not None and turn.ended_at < self._log.at:
+            self._complain(f"preview outlived its turn: {turn_id}")
+
     def _turn_goes_on(self, command: Preview) -> None:
         turn = self._log.turns.get(command.turn_id)
         if turn is not None and turn.ended is not None:
@@ -142,16 +141,18 @@ class Sends:
 
     def _given_away(self, command: Send) -> None:
         """A reply that echoes an input known when it came belongs to it, or to a turn that it names together with it."""
-        call = self._call_of(command.delivery)
+        call = call_of(self._log, command.delivery)
         echoed = call.event.turn_id if call is not None else None
         if (
             call is None
             or not self._known(echoed, call.at)
-            or command.turn_id in {None, echoed}
-            or not self._oracle.roomy
+            or command.turn_id == echoed
+            or not self._oracle.remembers("tombstones")
         ):
             return
-        if not {echoed, command.turn_id} <= set(consumed_by(call)):
+        if command.turn_id is None:
+            self._complain(f"forgotten: {command.delivery} echoes {echoed}, and counts for nobody")
+        elif not {echoed, command.turn_id} <= set(consumed_by(call)):
             self._complain(f"given away: {command.delivery} echoes {echoed}, and counts for {command.turn_id}")
 
     def _speech(self, command: Send) -> None:
@@ -163,55 +164,25 @@ class Sends:
             return
         if turn.ended is not None and turn.ended.outcome in NO_MORE:
             self._complain(f"spoke after the end: {command.delivery} after {turn.ended.outcome}")
+        if turn.ended is None:
+            self._time_to_retry(turn)
         if turn.config.finalize.final_reply == "rescue-different":
             return
         for other in self._log.operations.values():
             if self._is_final(other, command.turn_id) and other.sure and not other.lied:
                 self._complain(f"second answer: {command.delivery} after {other.delivery}")
 
+    def _time_to_retry(self, turn: TurnSeen) -> None:
+        """An agent whose only answer failed has time to say it again before its turn speaks for it."""
+        failed = hasty(self._oracle, self._log, turn)
+        if failed is not None:
+            self._complain(f"no time to retry: {turn.turn_id} went on after {failed.call_id} had failed")
+
     def _is_final(self, operation: Operation, turn_id: str) -> bool:
         sent = operation.command
         if not isinstance(sent, Send) or sent.purpose != "reply" or sent.interim or sent.turn_id != turn_id:
             return False
-        call = self._call_of(operation.delivery)
+        call = call_of(self._log, operation.delivery)
         turn = self._log.turns[turn_id]
         late = call is None or call.late or (turn.ended is not None and call.at > turn.ended_at)
         return not late
-
-    def _says_it_once(self, command: Send, now_ms: int) -> None:
-        """The agent's words, each of its own, are shown once."""
-        if not command.text.strip() or command.purpose == "report" or not self._oracle.roomy:
-            return
-        for delivery in self._log.by_text.get(command.text, ()):
-            other = self._log.operations[delivery]
-            if delivery != command.delivery and other.visible and not self._may_repeat(command, other, now_ms):
-                self._complain(f"said twice: {command.delivery} says what {delivery} said")
-
-    def _may_repeat(self, command: Send, other: Operation, now_ms: int) -> bool:
-        """Say whether the rules let these words be shown again."""
-        before: Send = other.command
-        failed_half_way = not any(attempt.visible for attempt in other.attempts)
-        resent = len(other.attempts) > 1 and other.attempts[-1].told == "failed"
-        if (
-            other.lied
-            or failed_half_way
-            or resent
-            or before.interim != command.interim
-            or before.files != command.files
-        ):
-            return True
-        spoken = before.purpose in {"fallback", "rescue"}
-        if not spoken and other.ended_ms is not None and now_ms - other.ended_ms >= self._oracle.window_ms:
-            return True
-        call, first = self._call_of(command.delivery), self._call_of(other.delivery)
-        if call is None and first is not None and first.late:
-            # What came late is recorded nowhere, so the turn's own end does not know it.
-            return True
-        if call is not None and self._newer(call, first.at if first is not None else other.first):
-            return True
-        return command.turn_id != before.turn_id or command.turn_id is None
-
-    def _newer(self, call: CallSeen, since: int) -> bool:
-        """The call names an input that was written after the first one's call."""
-        named = (call.event.turn_id, *consumed_by(call))
-        return any(isinstance(one, str) and self._log.written.get(one, 0) > since for one in named)

@@ -209,7 +209,8 @@ def rewind_loop(world: World, chat: Chat) -> Raw | None:
     turn_id = chat.open_turns()[-1]
     if world.chance(60):
         return world.event(chat, "refused", turn_id=turn_id)
-    return world.event(chat, "failed", turn_id=turn_id, error="invalid_request", status=400)
+    status = world.pick((400, 400, 422, None, 429, 500))
+    return world.event(chat, "failed", turn_id=turn_id, error="invalid_request", status=status)
 
 
 MOVES: tuple[tuple[int, Callable[[World, Chat], Raw | None]], ...] = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from turnkeeper.engine.commands import Redeliver, Rewind, Send, TurnSettled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from turnkeeper.engine.commands import Command
     from turnkeeper.engine.lab.simulation.player import Player, Raw
@@ -55,6 +55,8 @@ class Chat:
         """Turns whose exchange is to be removed."""
         self.unaccepted: list[tuple[str, str]] = []
         self.quiet = False
+        self.habit: Iterator[Raw] | None = None
+        """What it is about to do, step by step."""
 
     def open_turns(self) -> list[str]:
         """List the open turns."""
@@ -108,6 +110,8 @@ class World(Dice):
         """The agent never names a follow-up, though it knows how to."""
         self.poisoned = False
         """The history is such that the model refuses or fails nearly every turn, and an operator forces it on."""
+        self.crammed = False
+        """The engine remembers few calls and deliveries, and the host repeats old calls."""
         self.answers_rewinds = False
         """The host answers `rewind` when it comes to it; else the platform does at once."""
         self._performed = 0
