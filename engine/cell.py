@@ -142,7 +142,7 @@ class Cell:
         """Of what a run touched; a replay was judged when it was live."""
         self._opened: list[OwnerLike] = []
         self._restarting: tuple[OwnerLike, ...] = ()  # of one chat
-        self._deadlines = Deadlines()
+        self.deadlines = Deadlines()
         self._awake_max = awake_max
         self._groups: dict[str, Group] = {}
         """By chat, the longest unused first."""
@@ -186,7 +186,7 @@ class Cell:
         if policy.delivery != old.delivery:
             for owner in (one for one in self.owners.values() if one.address.kind == "channel"):
                 owner.due_ms = channel_due_ms(owner.state, self.at)
-                self._deadlines.put(owner.address, owner.due_ms)
+                self.deadlines.put(owner.address, owner.due_ms)
 
     def _recover(self, body: Body) -> Run:
         """Tell a restart, chat by chat; one whose step raises stays as it was, the others recover."""
@@ -266,7 +266,7 @@ class Cell:
         """Give every touched owner its state back, and forget those that were opened."""
         self.fifo.clear()
         for owner, state in before.items():
-            owner.state, owner.due_ms = state, self._deadlines.of(owner.address)
+            owner.state, owner.due_ms = state, self.deadlines.of(owner.address)
         for owner in self._opened:
             self._forget(owner)
         self._opened.clear()
@@ -277,7 +277,7 @@ class Cell:
         for owner in before:
             if owner.state is None:
                 self._forget(owner)
-            self._deadlines.put(owner.address, owner.due_ms)
+            self.deadlines.put(owner.address, owner.due_ms)
         if len(self._groups) > self._awake_max:
             self._rest()
 
@@ -326,7 +326,7 @@ class Cell:
         owner = self._open(address, state)
         self._opened.clear()
         owner.due_ms = due_ms
-        self._deadlines.put(address, due_ms)
+        self.deadlines.put(address, due_ms)
 
     def confirm(self, command_id: str) -> None:
         """A command was handed over, or `perform` returned for it."""
@@ -388,13 +388,13 @@ class Cell:
 
     def next_due_ms(self) -> int | None:
         """Return the earliest deadline of all owners."""
-        return self._deadlines.next_ms()
+        return self.deadlines.next_ms()
 
     def take_due(self, now_ms: int) -> Body | None:
         """Take the earliest deadline that came, as the body of a record; the owner checks it again."""
-        address = self._deadlines.take(now_ms)
+        address = self.deadlines.take(now_ms)
         return None if address is None else Body(due=DueBody(address.chat, str(address)))
 
     def forget_due(self, due: DueBody) -> None:
         """A replayed deadline came: it is not pending any more."""
-        self._deadlines.put(Address.parse(due.chat, due.owner), None)
+        self.deadlines.put(Address.parse(due.chat, due.owner), None)

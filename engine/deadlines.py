@@ -33,6 +33,11 @@ class Deadlines:
         known = self._known.get(address)
         return None if known is None else known[0]
 
+    def place(self, address: Address) -> int:
+        """Return the place of an owner's deadline among those of its instant and kind: what was set first comes first."""
+        known = self._known.get(address)
+        return 0 if known is None else known[1]
+
     def put(self, address: Address, due_ms: int | None) -> None:
         """Set the deadline of an owner, or that it has none."""
         known = self._known.get(address)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from turnkeeper.engine import codec
+from turnkeeper.engine.ids import Address
 from turnkeeper.engine.picture import ChatPicture, draw, owners_in, rests, unpack
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ class Still:
             owners = (owner for chat in chats for owner in cell.group(chat))
             self.asleep = {chat: cell.asleep[chat] for chat in chats if chat in cell.asleep}
         self.owners = [(owner.address, owner.state, owner.due_ms) for owner in owners]
+        self.places = {at: cell.deadlines.place(at) for at, _, due_ms in self.owners if due_ms is not None}
+        """In what order deadlines of one instant come."""
         self.pending = [command for command in cell.pending.values() if chats is None or command.chat in chats]
 
     def pictures(self) -> Iterator[tuple[str, bytes]]:
@@ -58,7 +63,14 @@ class Still:
             yield chat, unpack(packed)
         while groups:
             chat, owners = groups.popitem()
-            yield chat, codec.encode(draw(owners, tuple(pending.get(chat, ()))))
+            picture = draw(owners, tuple(pending.get(chat, ())))
+            if len(picture.dues) > 1:
+                picture = msgspec.structs.replace(picture, dues=self._in_order(chat, picture.dues))
+            yield chat, codec.encode(picture)
+
+    def _in_order(self, chat: str, dues: dict[str, int]) -> dict[str, int]:
+        """Write the deadlines of a chat as they come where they are of one instant: a restart decides nothing."""
+        return dict(sorted(dues.items(), key=lambda due: self.places[Address.parse(chat, due[0])]))
 
 
 def pictures_of(cell: Cell, chats: Collection[str] | None = None) -> Iterator[tuple[str, bytes]]:
@@ -83,6 +95,11 @@ def load_pictures(cell: Cell, pictures: Iterable[bytes]) -> int:
             continue
         for address, state, due_ms in owners_in(picture):
             cell.adopt(address, state, due_ms)
+        for owner, due_ms in picture.dues.items():
+            address = Address.parse(picture.state.chat, owner)
+            if address in cell.owners:
+                cell.deadlines.put(address, None)
+                cell.deadlines.put(address, due_ms)
         waiting += picture.pending
     for command in sorted(waiting, key=_emitted):
         cell.expect_confirmation(command)

@@ -20,7 +20,7 @@ from turnkeeper.engine.config import Policy
 from turnkeeper.engine.journal import RULES, Body, MemoryJournal, Record, Snapshot, encode_frame
 from turnkeeper.engine.lab.clock import VirtualClock
 from turnkeeper.engine.recovery import replay
-from turnkeeper.engine.snapshot import ChatPicture
+from turnkeeper.engine.snapshot import ChatPicture, load_pictures, pictures_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -280,3 +280,18 @@ def test_a_snapshot_that_finds_no_room_leaves_the_frames_their_commits(tmp_path:
     assert pictures(again) == {"a": b"small"}
     assert seqs(again.load()) == list(range(2, 9))
     again.close()
+
+
+def test_deadlines_of_one_instant_come_in_the_same_order_after_a_snapshot() -> None:
+    """Which of two turns settles first is no matter of what a restart began from."""
+    cell = Cell()
+    for seq, event in enumerate([opened("c1", f"P{n}", n) for n in range(1, 5)], start=1):
+        cell.apply(Body(event=event), 0, seq)
+    for seq, turn_id in enumerate(("P3", "P1", "P4", "P2"), start=5):
+        cell.apply(Body(event=events.Stopped("c1", "text", turn_id=turn_id)), 0, seq)
+    restarted = Cell()
+    restarted.at = cell.at
+    load_pictures(restarted, [picture for _, picture in pictures_of(cell)])
+    came = [[body.due for body in iter(lambda of=one: of.take_due(60_000), None)] for one in (cell, restarted)]  # type: ignore[misc]
+    assert [due.owner for due in came[0] if due is not None][:4] == ["turn:P3", "turn:P1", "turn:P4", "turn:P2"]
+    assert came[0] == came[1]
