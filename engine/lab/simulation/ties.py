@@ -19,6 +19,8 @@ from turnkeeper.engine.lab.runtime import CellRuntime
 from turnkeeper.engine.recovery import answer_to
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from turnkeeper.engine.lab.platform import Platform
     from turnkeeper.engine.lab.runtime import RuntimeMaker
 
@@ -57,8 +59,13 @@ def shown(platform: Platform) -> dict[str, list[dict[str, Any]]]:
 
 
 def difference(engine: Platform, cell: Platform) -> str:
-    """Return the first command that is not the same on both; empty if there is none."""
+    """Return the first command that is not the same on both; empty if there is none.
+
+    Between two chats there is no order, so that the platform's numbers for their messages may be exchanged.
+    """
     here, there = shown(engine), shown(cell)
+    if len(there) > 1:
+        here, there = _unnumbered(here), _unnumbered(there)
     for chat in sorted(here.keys() | there.keys()):
         ours, theirs = here.get(chat, []), there.get(chat, [])
         for at in range(max(len(ours), len(theirs))):
@@ -68,17 +75,22 @@ def difference(engine: Platform, cell: Platform) -> str:
     return ""
 
 
+def _unnumbered(told: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    return {chat: [{**fields, "message": None} for fields in commands] for chat, commands in told.items()}
+
+
 def expected(cell: Platform) -> dict[str, Any]:
     """Write what a platform was told as an `expect` step."""
-    acks = [_fields(one) for one in cell.performed if isinstance(one, Ack)]
-    rest = [{_tag(one): _fields(one)} for one in cell.performed if not isinstance(one, Ack | Reconcile)]
-    # Between two chats there is no order.
-    return {"expect": rest, "acks": acks, "ordered": len(shown(cell)) == 1}
+    alone = len(shown(cell)) == 1
+    free = {"id"} if alone else {"id", "message"}
+    acks = [_fields(one, free) for one in cell.performed if isinstance(one, Ack)]
+    rest = [{_tag(one): _fields(one, free)} for one in cell.performed if not isinstance(one, Ack | Reconcile)]
+    return {"expect": rest, "acks": acks, "ordered": alone}
 
 
 def _tag(command: Command) -> str:
     return str(type(command).__struct_config__.tag)
 
 
-def _fields(command: Command) -> dict[str, Any]:
-    return {name: value for name, value in plain(command).items() if name != "id"}
+def _fields(command: Command, free: Collection[str] = ("id",)) -> dict[str, Any]:
+    return {name: value for name, value in plain(command).items() if name not in free}
