@@ -89,6 +89,8 @@ def main(given: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     asked = parser.parse_args(given)
     bugs = [bug for bug in BUGS if all(word in bug for word in asked.words)]
+    if not bugs:
+        parser.error(f"no bug has all of these words in its name: {' '.join(asked.words)}")
     began_s, caught = time.monotonic(), 0
     print("| bug | rules | seeds | complaint |\n|---|---|---:|---|")
     for catch in hunts(bugs, range(asked.first, asked.first + asked.seeds), asked.jobs):
