@@ -11,7 +11,7 @@ COVERAGE_ENGINE_MIN ?= 90
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim mutants fuzz mutation bench soak clean crash
+.PHONY: help run dev test lint format docs synapse docs-rules docs-check sim bugs mutants fuzz mutation bench soak clean crash
 
 help:
 	@echo "make run         show the incident: two answers become one"
@@ -26,6 +26,7 @@ help:
 	@echo "make synapse     the Matrix example against a real homeserver, which is installed first"
 	@echo "make docs-rules  write docs/rules and docs/turn.mmd again from the tables"
 	@echo "make sim         run the simulator, SEEDS=20000 FROM=0 RUNTIME=cell|actors|sqlite JOBS=1; every table row must be reached"
+	@echo "make bugs        plant 75 known bugs; the simulator alone must find each: JOBS=1 FROM=0 BUG=words of its name"
 	@echo "make mutation    change the rules at SAMPLE=240 random places; scenarios must notice (cosmic-ray)"
 	@echo "make fuzz        feed damaged input to every decoder, SECONDS=60 for each (atheris)"
 	@echo "make mutants     break every table row and plant known bugs: tests must notice"
@@ -105,6 +106,10 @@ JOBS ?= 1
 sim: dev
 	$(BIN)/turnkeeper simulate $(if $(MINUTES),--minutes $(MINUTES),--seeds $(SEEDS)) --from $(FROM) \
 		--runtime $(RUNTIME) --faults $(FAULTS) --jobs $(JOBS) --all-rows
+
+# BUG=words hunts the bugs whose names hold them.
+bugs: dev
+	$(BIN)/python -m tests.mutants.bugs --from $(FROM) --jobs $(JOBS) $(BUG)
 
 # SECONDS are for each decoder; what fails is kept in tests/fuzz/kept, where a test replays it.
 SECONDS ?= 60
