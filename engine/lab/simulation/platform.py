@@ -1,4 +1,4 @@
-"""The simulated platform of a simulation: it also says what it holds, and forgets what it had not answered yet."""
+"""The simulated platform that somebody watches: it also says what it holds, and may have habits of its own."""
 
 from __future__ import annotations
 
