@@ -16,6 +16,7 @@ from turnkeeper.engine.lab.simulation.world import CHANNELS, Chat, Input, World
 __all__ = ["CRAMMED", "Habit", "next_of_habit"]
 
 Habit = Callable[[World, Chat], Iterator[Raw]]
+"""Steps that follow each other, drawn one by one."""
 CRAMMED = {"calls": 3, "deliveries": 2, "ledger": 3}
 """So few that an old call is known by nothing but the receipt of what it sent, and an old input by its tombstone."""
 
