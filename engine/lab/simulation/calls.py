@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from turnkeeper.engine.lab.simulation.seen import Seen
     from turnkeeper.engine.lab.simulation.things import CallSeen, TurnSeen
 
-__all__ = ["call_of", "consumed_by", "hasty"]
+__all__ = ["call_of", "consumed_by", "hasty", "owner_of"]
+
+FOLDS = frozenset({"autosteer", "edit-fold"})
+"""The follow-ups that are part of what a turn answers."""
 
 
 def consumed_by(call: CallSeen) -> tuple[str, ...]:
@@ -48,6 +51,24 @@ def _unclear(log: Seen, call: CallSeen) -> bool:
     if delivery_key("reply", call.event.chat, call.call_id) in log.operations:
         return False
     return call.failed_ms is not None or len(call.acks) < call.events
+
+
+def owner_of(log: Seen, call: CallSeen) -> str | None:
+    """Say whose a reply is when it comes: what it echoes, the turn that it proves, or the only open one (A3)."""
+    open_ = {turn.turn_id: turn for turn in log.turns.values() if not turn.over and not turn.subagent}
+    failed = any((ack.error or "").startswith("delivery failed") for one in log.calls.values() for ack in one.acks)
+    if failed or any(turn.first_stop for turn in open_.values()):
+        # One of them may speak for itself already: then it is not open any more, and nobody was told.
+        return None
+    echoed, consumed = call.event.turn_id, consumed_by(call)
+    if not isinstance(echoed, str) or (echoed not in log.turns and echoed not in log.inputs):
+        return next(iter(open_)) if len(open_) == 1 else ""
+    if echoed in log.turns:
+        return None if log.turns[echoed].subagent else echoed
+    proven = [open_[one] for one in dict.fromkeys(consumed) if one in open_]
+    if len(proven) != 1 or echoed not in consumed or log.inputs[echoed].event.source not in FOLDS:
+        return echoed
+    return proven[0].turn_id if proven[0].config.attribution.fold_proof == "consumed" else echoed
 
 
 def call_of(log: Seen, delivery: str) -> CallSeen | None:

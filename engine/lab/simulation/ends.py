@@ -64,8 +64,9 @@ class Ends:
         """An end leaves the agent its graces: after its work, after a crash, after a failure, for a question."""
         timers, now_ms = turn.config.timers, self._oracle.now_ms
         speaks = any(f"{form}:{command.chat}:{turn.turn_id}" in self._log.operations for form in ("fallback", "rescue"))
-        if speaks or command.outcome not in UNSAID or self._oracle.torn:
-            # What it says may have waited in its channel, and was decided before.
+        beside = command.outcome == "final-reply" and turn.config.finalize.final_reply == "rescue-different"
+        if speaks or beside or command.outcome not in UNSAID or self._oracle.torn:
+            # What it says may have waited in its channel, or have been given up there; it was decided before.
             return
         if turn.asked and now_ms < turn.asked_ms + timers.question_max_ms:
             self._complain(f"did not wait: {command.turn_id} ended while it asked {next(iter(turn.asked))}")
@@ -137,7 +138,9 @@ class Ends:
         if not least <= command.interim_replies <= most and honest:
             self._complain(f"untrue: {command.turn_id} counts {command.interim_replies} interim replies, not {least}")
         finals = [operation for operation in replies if operation.visible and not operation.command.interim]
-        if command.outcome == "final-reply" and not finals and honest:
+        beside = self._log.turns[command.turn_id].config.finalize.final_reply == "rescue-different"
+        if command.outcome == "final-reply" and not finals and honest and not beside:
+            # With a rescue beside it, the reply may turn out to have failed before the rescue is through.
             self._complain(f"untrue: {command.turn_id} ended as final-reply, there was none")
 
     def _consumed(self, turn_id: str) -> bool:
@@ -205,6 +208,23 @@ class Ends:
                 self._complain(f"untrue: call {command.call_id} was told message {command.message}")
         elif not command.ok and (command.error or "").startswith("delivery failed") and own is not None and own.sure:
             self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
+        elif not command.ok:
+            self._error(command, self._log.calls[command.call_id], own)
+
+    def _error(self, command: Ack, call: CallSeen, own: Operation | None) -> None:
+        """An error says what is wrong, and that is so."""
+        if not command.error:
+            self._complain(f"untrue: call {command.call_id} was told of an error, and not which")
+        elif command.error == "call id used with other arguments" and not call.varied:
+            self._complain(f"untrue: call {command.call_id} was told of other arguments, they are the same")
+        elif command.error == "unknown" and own is None and self._oracle.roomy and not self._oracle.torn:
+            text = call.event.text if isinstance(call.event.text, str) else ""
+            same = [self._log.operations[key] for key in self._log.by_text.get(text, ())]
+            if same and all(one.sure and len(one.attempts) == 1 and not self._open_to_doubt(one) for one in same):
+                self._complain(f"untrue: call {command.call_id} was told unknown, all that says it arrived")
+
+    def _open_to_doubt(self, operation: Operation) -> bool:
+        return operation.lied or any(one.doubted or one.lost for one in operation.attempts)
 
     def _replayed(self, command: Ack) -> None:
         origin = command.replay_of or ""
@@ -216,6 +236,13 @@ class Ends:
             self._complain(f"untrue: call {command.call_id} was told replayed of {origin}, which never arrived")
         elif first is not None and first.call_id != command.call_id:
             self._the_same(self._log.calls[command.call_id], first, operation)
+            self._asked_before(self._log.calls[command.call_id], first)
+
+    def _asked_before(self, call: CallSeen, first: CallSeen) -> None:
+        """An answer is not given for what was asked after it was made."""
+        for one in (call.event.turn_id, *consumed_by(call)):
+            if isinstance(one, str) and first.at < self._log.written.get(one, 0) < call.at and not call.varied:
+                self._complain(f"untrue: call {call.call_id} was answered by {first.call_id}, made before {one} came")
 
     def _the_same(self, call: CallSeen, first: CallSeen, operation: Operation) -> None:
         """An answer is given for another only inside one turn, and never an interim one for a final one."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from turnkeeper.engine import events, signals
 from turnkeeper.engine.commands import Ack, Command, Edit, Preview, React, Redeliver, Send, TurnSettled
+from turnkeeper.engine.lab.simulation.calls import owner_of
 from turnkeeper.engine.lab.simulation.ends import Ends
 from turnkeeper.engine.lab.simulation.pairs import Pairs
 from turnkeeper.engine.lab.simulation.rate import Rate
@@ -147,6 +148,8 @@ class Oracle:
             log.event(event, self.now_ms, worked=worked)
             if isinstance(event, events.Reply | events.Edit):
                 self._call(log, event, run)
+                if worked and not self.torn:
+                    log.calls[event.call_id].owner = owner_of(log, log.calls[event.call_id])
                 if worked and not self._rates[event.chat].taken(log.calls[event.call_id], self.now_ms):
                     self.complain(f"too many: call {event.call_id} was taken")
             self._pairs[event.chat].ran(event, run, self.now_ms)
@@ -169,6 +172,8 @@ class Oracle:
     def _signal(self, signal: signals.Signal) -> None:
         if isinstance(signal, signals.PreviewTurnMismatch):
             self._sends[signal.chat].outlived(signal.preview_turn_id)
+        elif isinstance(signal, signals.StopUnattributed) and signal.candidates == 1:
+            self.complain("untrue: a Stop that one turn could own was told as nobody's")
         if isinstance(signal, INPUT_SIGNALS) and signal.turn_id is not None:
             if isinstance(signal, signals.InputAcked):
                 self._ends[signal.chat].acknowledged(signal.turn_id)

@@ -93,6 +93,7 @@ class Pairs:
         turn_id = event.turn_id
         if event.source == "subagent" or self.came.ephemeral:
             self._subagents.add(turn_id)
+            self._log.turns[turn_id].subagent = True
             self._of[turn_id], self._speech[turn_id] = NOBODYS, {None}
             return
         channel, message = event.channel, _text(event.message)
@@ -126,7 +127,7 @@ class Pairs:
             return
         # One that was stopped, or whose reply failed, may have ended without a word so far.
         failed = any(not ack.ok for call in self._log.calls.values() for ack in call.acks)
-        self.came.went_on(surely=not (turn.first_stop or turn.refused or failed or self._oracle.torn))
+        self.came.went_on(surely=not (turn.first_stop or turn.over or failed or self._oracle.torn))
 
     # ------------------------------------------------------------ what is told
 
@@ -203,6 +204,8 @@ class Pairs:
 
     def after(self, command: commands.Command) -> None:
         """Keep account of what the host was asked to do."""
+        if isinstance(command, commands.TurnSettled) and command.turn_id in self._log.turns:
+            self._log.turns[command.turn_id].over = True
         match command:
             case commands.Record():
                 self._count(command)
@@ -217,9 +220,11 @@ class Pairs:
 
     def _count(self, record: commands.Record) -> None:
         turn = self._log.turns.get(record.turn_id)
-        if turn is None or turn.interrupted or record.turn_id in self._subagents:
+        if turn is None or turn.interrupted:
             return
-        turn.refused = True
+        turn.over = True
+        if record.turn_id in self._subagents:
+            return
         if record.kind == "refusal":
             self._refusals += 1
             self._refused = self._of.get(record.turn_id)

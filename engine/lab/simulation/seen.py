@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from turnkeeper.engine import events
 from turnkeeper.engine.commands import Ack, Edit, Redeliver, Send
 from turnkeeper.engine.lab.simulation.things import Attempt, CallSeen, InputSeen, Operation, TurnSeen
@@ -50,6 +52,8 @@ class Seen:
         """Input → (channel, message) that a reply to it may quote; None: told differently at different times."""
         self.by_text: dict[str, list[str]] = {}
         """Text → the deliveries that say it."""
+        self.stops: dict[str, set[str | None]] = {}
+        """The words of Stops, with the turns that they name; None: they name none."""
         self.ephemeral = False
         """A subagent's chat: its turns answer no message (D8)."""
 
@@ -101,7 +105,9 @@ class Seen:
         call.events += 1
         if call.rejected in FORGOTTEN:
             # This is its first attempt.
-            call.at, call.rejected = self.at, ""
+            call.at, call.rejected, call.event = self.at, "", event
+        elif msgspec.structs.replace(event, **_hosts(event)) != msgspec.structs.replace(call.event, **_hosts(event)):
+            call.varied = True
 
     def _written(self, event: events.TurnOpened | events.InputFolded) -> None:
         self.written[event.turn_id] = self.at
@@ -119,6 +125,7 @@ class Seen:
             turn.prefixed = turn.prefixed or event.channel is not None
         if event.active or not words:
             return
+        self.stops.setdefault(words, set()).add(event.turn_id)
         named = self.turns.get(event.turn_id or "")
         if named is not None and named.ended is None and not named.interrupted and not named.stopped:
             named.stop, named.stopped = words, True
@@ -205,3 +212,8 @@ class Seen:
             for operation in self.operations.values()
             if isinstance(operation.command, kinds) and operation.attempts[-1].gone_ms is None
         ]
+
+
+def _hosts(event: events.Reply | events.Edit) -> dict[str, None]:
+    """Leave out of a call what its host adds."""
+    return {"reply_in": None} if isinstance(event, events.Reply) else {}

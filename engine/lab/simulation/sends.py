@@ -143,6 +143,9 @@ class Sends:
         """A reply that echoes an input known when it came belongs to it, or to a turn that it names together with it."""
         call = call_of(self._log, command.delivery)
         echoed = call.event.turn_id if call is not None else None
+        owner = call.owner if call is not None and self._oracle.roomy_inbound else None
+        if owner is not None and owner != (command.turn_id or ""):
+            self._complain(f"another's: {command.delivery} counts for {command.turn_id}, not {owner or 'nobody'}")
         if (
             call is None
             or not self._known(echoed, call.at)
@@ -166,11 +169,20 @@ class Sends:
             self._complain(f"spoke after the end: {command.delivery} after {turn.ended.outcome}")
         if turn.ended is None:
             self._time_to_retry(turn)
+        self._somebodys_words(command)
         if turn.config.finalize.final_reply == "rescue-different":
             return
         for other in self._log.operations.values():
             if self._is_final(other, command.turn_id) and other.sure and not other.lied:
                 self._complain(f"second answer: {command.delivery} after {other.delivery}")
+
+    def _somebodys_words(self, speech: Send) -> None:
+        """Plain speech says what a Stop of the turn said; or it is a reply once more, one that left or never did."""
+        stops = self._log.stops.get(speech.text, set())
+        if {None, speech.turn_id} & stops or not self._oracle.remembers("text_bytes"):
+            return
+        if all(one.event.text != speech.text for one in self._log.calls.values()):
+            self._complain(f"nobody's words: {speech.delivery} says what no Stop of {speech.turn_id} said")
 
     def _time_to_retry(self, turn: TurnSeen) -> None:
         """An agent whose only answer failed has time to say it again before its turn speaks for it."""

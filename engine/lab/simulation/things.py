@@ -95,8 +95,10 @@ class CallSeen:
         "failed_ms",
         "joined",
         "late",
+        "owner",
         "rejected",
         "resting",
+        "varied",
     )
 
     def __init__(self, event: events.Reply | events.Edit, at: int) -> None:
@@ -111,6 +113,10 @@ class CallSeen:
         self.joined = False
         """It is answered by what another call sends, or sent."""
         self.late = False
+        self.varied = False
+        """Its id came again with other arguments."""
+        self.owner: str | None = None
+        """The turn or input that its reply is for, by what it names; "": nobody's; None: an outsider cannot say."""
         self.rejected = ""
         self.decided = False
         """Its end is in the journal: an ack that a crash lost, its retry would get again."""
@@ -131,10 +137,11 @@ class TurnSeen:
         "interrupted",
         "opened",
         "opened_ms",
+        "over",
         "prefixed",
-        "refused",
         "stop",
         "stopped",
+        "subagent",
         "turn_id",
         "worked_at",
         "worked_ms",
@@ -164,8 +171,9 @@ class TurnSeen:
         """When a Stop came first that may be its, in events; 0: none did."""
         self.prefixed = False
         """A Stop named where its words go."""
-        self.refused = False
-        """It was refused, or it failed."""
+        self.over = False
+        """It was refused, it failed, or its end was told."""
+        self.subagent = False
 
 
 class InputSeen:
