@@ -53,7 +53,7 @@ run: $(VENV)/installed
 	$(BIN)/turnkeeper compare examples/incident.jsonl --set attribution.fold_proof=off
 
 test: lint docs-check
-	$(BIN)/python -m pytest --cov --cov-report=
+	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=
 	$(BIN)/coverage report --include='engine/*' --fail-under=$(COVERAGE_ENGINE_MIN)
 
 # KILLS and SEED say how often and which story; `make test` kills it 20 times.
