@@ -45,8 +45,8 @@ def become_nobody():
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder that the child, which is nobody where the tests run as root, may write to."""
-    for part in (tmp_path, *tmp_path.parents[:3]):
-        if part.name.startswith("pytest-"):
+    for part in (tmp_path, *tmp_path.parents[:4]):
+        if part.name.startswith(("pytest-", "popen-")):
             part.chmod(part.stat().st_mode | 0o011)
     place = tmp_path / "place"
     place.mkdir()
