@@ -66,8 +66,8 @@ def write(draft: ChatDraft, entry: Input) -> None:
     rest = {key: kept for key, kept in draft.state.ledger.items() if key != entry.turn_id}
     stone = draft.state.tombstones.get(entry.turn_id)
     if stone is not None:
-        # It comes back: what was quoted before it left is not quoted again.
-        entry = replace(entry, quote=Quote("spent")) if stone.quoted else entry
+        # It comes back: what was quoted before it left is not quoted again, unless what has the quote fails.
+        entry = replace(entry, quote=Quote("spent", _late_reply(draft.state, entry.turn_id))) if stone.quoted else entry
         draft.set(tombstones=draft.state.tombstones.drop(entry.turn_id))
     draft.set(ledger={**rest, entry.turn_id: entry})
     while len(draft.state.ledger) > draft.at.policy.limits.ledger:
@@ -75,6 +75,12 @@ def write(draft: ChatDraft, entry: Input) -> None:
         if leaving is None:
             return
         _evict(draft, leaving)
+
+
+def _late_reply(state: ChatState, turn_id: str) -> str:
+    """Return the late reply to this input that is in flight; empty: none is."""
+    flights = ((key, out) for key, out in state.outbound.items() if out.outcome == "in flight" and not out.turn_id)
+    return next((key for key, out in flights if out.echoed == turn_id), "")
 
 
 def see(draft: ChatDraft, turn_id: str) -> None:

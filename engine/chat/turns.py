@@ -55,6 +55,10 @@ def on_opened(draft: ChatDraft, event: TurnOpened) -> None:
         draft.set(last_refused=None, read_tick=draft.state.tick)
     _write_primary(draft, event.turn_id, source, answers, known)
     quote = known.quote if known is not None else Quote()
+    given = draft.state.ledger[event.turn_id].quote
+    if given.state != "free":
+        # An input that left the ledger and comes back as a turn is not quoted again.
+        quote = given
     draft.tell(turn_at(state.chat, event.turn_id), Opened(source, answers, speech, quote, addressed))
     if known is not None and known.seen:
         draft.tell(turn_at(state.chat, event.turn_id), Read())

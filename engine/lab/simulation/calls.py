@@ -34,8 +34,8 @@ def hasty(oracle: Judge, log: Seen, turn: TurnSeen) -> CallSeen | None:
         if not isinstance(sent, Send) or sent.purpose != "reply" or sent.turn_id != turn.turn_id or sent.interim:
             continue
         call = log.calls.get(operation.delivery.partition(":")[2].partition(":")[2])
-        if call is None or call.late or operation.lied or operation.visible:
-            # It may be the turn's answer: then nothing waits.
+        if call is None or call.late or operation.lied or operation.visible or _was_unknown(call):
+            # It may be the turn's answer: then nothing waits. Or it was taken for that until some time ago.
             return None
         if call.failed_ms is not None:
             failed.append(call)
@@ -44,6 +44,10 @@ def hasty(oracle: Judge, log: Seen, turn: TurnSeen) -> CallSeen | None:
         return None
     due_ms = failed[0].failed_ms + turn.config.timers.retry_grace_ms
     return failed[0] if oracle.now_ms < due_ms else None
+
+
+def _was_unknown(call: CallSeen) -> bool:
+    return bool(call.acks) and not (call.acks[0].error or "").startswith("delivery failed")
 
 
 def _unclear(log: Seen, call: CallSeen) -> bool:

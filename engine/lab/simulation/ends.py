@@ -207,7 +207,8 @@ class Ends:
             if self._oracle.remembers("receipts"):
                 self._complain(f"untrue: call {command.call_id} was told message {command.message}")
         elif not command.ok and (command.error or "").startswith("delivery failed") and own is not None and own.sure:
-            self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
+            if self._oracle.roomy:
+                self._complain(f"untrue: call {command.call_id} was told failed, it arrived")
         elif not command.ok:
             self._error(command, self._log.calls[command.call_id], own)
 

@@ -57,7 +57,9 @@ class Repeats:
         since = first.at if first is not None else self._spoken_since(before)
         if call is not None and self._newer(call, since):
             return True
-        return command.turn_id is None or not (command.turn_id == before.turn_id or (merged and spoken))
+        if call is not None and merged and spoken and other.at < call.at:
+            return False
+        return command.turn_id != before.turn_id or command.turn_id is None
 
     def _merged_into(self, call: CallSeen, turn_id: str | None) -> str | None:
         """Return the one turn that a follow-up was named with, if an answer to both was tried before."""

@@ -137,7 +137,7 @@ class Seen:
         """Take in a hand-over."""
         known = self.operations.get(command.delivery)
         if known is None:
-            known = self.operations[command.delivery] = Operation(command.delivery)
+            known = self.operations[command.delivery] = Operation(command.delivery, self.at)
             if isinstance(command, Send):
                 self.by_text.setdefault(command.text, []).append(command.delivery)
         attempt = Attempt(command, at_ms)

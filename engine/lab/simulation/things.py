@@ -55,10 +55,12 @@ class Attempt:
 class Operation:
     """A send, edit, preview or reaction by its delivery, with its attempts."""
 
-    __slots__ = ("attempts", "delivery", "ended_ms", "lied", "messages")
+    __slots__ = ("at", "attempts", "delivery", "ended_ms", "lied", "messages")
 
-    def __init__(self, delivery: str) -> None:
+    def __init__(self, delivery: str, at: int) -> None:
         self.delivery = delivery
+        self.at = at
+        """When it left first, in events."""
         self.attempts: list[Attempt] = []
         self.ended_ms: int | None = None
         self.messages: tuple[int | str, ...] = ()
