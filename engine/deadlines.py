@@ -8,24 +8,30 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from turnkeeper.engine.ids import Address
 
-__all__ = ["RANK", "Deadlines"]
+__all__ = ["RANK", "Deadlines", "since_ms"]
 
 RANK = {"channel": 0, "turn": 1, "chat": 2}
 """At one instant settlements come before ends, ends before what the chat judges."""
+
+
+def since_ms(state: object) -> int:
+    """Return when a turn opened; 0 for other owners."""
+    return getattr(state, "opened_ms", 0)
 
 
 class Deadlines:
     """The deadlines of all owners.
 
     Each owner has at least one place in the heap that is not later than its deadline. A deadline that moves
-    to a later time, as most do, keeps that place; it gets its own when that one comes. What was set first comes
-    first, wherever its place in the heap is from.
+    to a later time, as most do, keeps that place; it gets its own when that one comes. Of one instant the turn that
+    opened first comes first: activity moves the idle clocks of all to the same. Else it is what was set first,
+    wherever its place in the heap is from.
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, int, Address]] = []
-        self._known: dict[Address, tuple[int, int, bool]] = {}
-        """Deadline, when it was set as a number, and whether that is its place in the heap."""
+        self._heap: list[tuple[int, int, int, int, Address]] = []
+        self._known: dict[Address, tuple[int, int, bool, int]] = {}
+        """Deadline, when it was set as a number, whether that is its place in the heap, and when its owner opened."""
         self._count = 0
 
     def of(self, address: Address) -> int | None:
@@ -38,8 +44,8 @@ class Deadlines:
         known = self._known.get(address)
         return 0 if known is None else known[1]
 
-    def put(self, address: Address, due_ms: int | None) -> None:
-        """Set the deadline of an owner, or that it has none."""
+    def put(self, address: Address, due_ms: int | None, since_ms: int = 0) -> None:
+        """Set the deadline of an owner that opened then, or that it has none."""
         known = self._known.get(address)
         if due_ms is None:
             if known is not None:
@@ -49,15 +55,15 @@ class Deadlines:
             return
         self._count += 1
         later = known is not None and known[0] < due_ms
-        self._known[address] = (due_ms, self._count, not later)
+        self._known[address] = (due_ms, self._count, not later, since_ms)
         if not later:
-            heappush(self._heap, (due_ms, RANK[address.kind], self._count, address))
+            heappush(self._heap, (due_ms, RANK[address.kind], since_ms, self._count, address))
 
     def next_ms(self) -> int | None:
         """Return the earliest."""
         heap = self._heap
         while heap:
-            due_ms, _, count, address = heap[0]
+            due_ms, _, _, count, address = heap[0]
             known = self._known.get(address)
             if known is None:
                 heappop(heap)
@@ -66,8 +72,8 @@ class Deadlines:
             elif known[2]:
                 heappop(heap)
             else:
-                self._known[address] = (known[0], known[1], True)
-                heapreplace(heap, (known[0], RANK[address.kind], known[1], address))
+                self._known[address] = (known[0], known[1], True, known[3])
+                heapreplace(heap, (known[0], RANK[address.kind], known[3], known[1], address))
         return None
 
     def take(self, now_ms: int) -> Address | None:
@@ -75,6 +81,6 @@ class Deadlines:
         due_ms = self.next_ms()
         if due_ms is None or due_ms > now_ms:
             return None
-        address = heappop(self._heap)[3]
+        address = heappop(self._heap)[4]
         del self._known[address]
         return address

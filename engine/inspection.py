@@ -75,7 +75,7 @@ def _turn(entry: TurnEntry, state: TurnState | None) -> dict[str, Any]:
         "source": entry.source,
         "outcome": entry.outcome or None,
         "replies": entry.replies,
-        "in_flight": len(state.flights) if state is not None else 0,
+        "in_flight": 0 if state is None else _in_flight(state),
         "channel": None if entry.answers.channel is None else str(entry.answers.channel),
         "message": entry.answers.message,
         "speech": None if entry.speech is None else str(entry.speech),
@@ -84,6 +84,11 @@ def _turn(entry: TurnEntry, state: TurnState | None) -> dict[str, Any]:
         "ends": None if state is None else state.ending,
         "questions": 0 if state is None else len(state.questions),
     }
+
+
+def _in_flight(state: TurnState) -> int:
+    """Count what is out for a turn: replies, and the fallback or rescue that it speaks."""
+    return len(state.flights) + (state.spoken is not None and not state.speech_outcome)
 
 
 def _input(entry: Input) -> dict[str, Any]:

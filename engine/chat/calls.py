@@ -158,7 +158,7 @@ def _answer_known(draft: ChatDraft, call: ToolCall, known: Call) -> None:
     draft.decided(decision)
     match decision.verdict:
         case Calls.MISUSE:
-            _ack_error(draft, call.call_id, "call id used with other arguments")
+            reject(draft, call, "call id used with other arguments", remembered=False)
         case Calls.JOIN:
             out = draft.state.outbound.get(known.delivery)
             if out is None:

@@ -41,6 +41,7 @@ __all__ = [
     "consume",
     "drop_due_ms",
     "fail",
+    "fail_after_all",
     "give_quote",
     "judge_due",
     "merge",
@@ -120,32 +121,41 @@ def merge(draft: ChatDraft, ids: Iterable[str], turn_id: str) -> None:
             put(draft, replace(entry, merged=turn_id))
 
 
-def acknowledge(draft: ChatDraft, ids: Iterable[str]) -> None:
-    """The reply that consumes these was delivered, or may have been: they are resolved."""
+def acknowledge(draft: ChatDraft, ids: Iterable[str], *, doubt: str = "") -> None:
+    """The reply that consumes these was delivered, or may have been (`doubt` names it): they are resolved."""
     for turn_id in ids:
         entry = draft.state.ledger.get(turn_id)
-        if entry is None or entry.state not in OPEN_STATES:
-            continue
-        put(draft, replace(entry, state="resolved", answering=(), check_ms=None))
-        draft.count("inputs", "resolved")
-        draft.signal(InputAcked(chat=draft.state.chat, turn_id=turn_id))
-        _primary_was_seen(draft, entry)
+        if entry is not None and _resolved(draft, entry, doubt):
+            draft.signal(InputAcked(chat=draft.state.chat, turn_id=turn_id))
+            _primary_was_seen(draft, entry)
 
 
-def resolve_merged(draft: ChatDraft, turn_id: str) -> None:
-    """The turn delivered something: what was merged into it gets no separate answer."""
+def resolve_merged(draft: ChatDraft, turn_id: str, *, doubt: str = "", counts: bool = True) -> None:
+    """The turn delivered something, or may have: what was merged into it gets no separate answer.
+
+    With `counts` False nothing new was delivered: what is in doubt stays so.
+    """
     for entry in tuple(draft.state.ledger.values()):
-        if entry.merged == turn_id and entry.state in OPEN_STATES and not entry.answering:
-            put(draft, replace(entry, state="resolved", check_ms=None))
-            draft.count("inputs", "resolved")
+        if entry.merged == turn_id and not entry.answering and (counts or not entry.doubt):
+            _resolved(draft, entry, doubt)
 
 
-def resolve(draft: ChatDraft, turn_id: str) -> None:
+def resolve(draft: ChatDraft, turn_id: str, *, doubt: str = "") -> None:
     """An input needs no (more) answer: its own turn settled, or a late reply answered it."""
     entry = draft.state.ledger.get(turn_id)
-    if entry is not None and entry.state in OPEN_STATES:
-        put(draft, replace(entry, state="resolved", answering=(), check_ms=None))
+    if entry is not None:
+        _resolved(draft, entry, doubt)
+
+
+def _resolved(draft: ChatDraft, entry: Input, doubt: str) -> bool:
+    """Resolve an open input, or take the doubt from one that is resolved; says whether it was open."""
+    was_open = entry.state in OPEN_STATES
+    if was_open:
+        put(draft, replace(entry, state="resolved", answering=(), check_ms=None, doubt=doubt))
         draft.count("inputs", "resolved")
+    elif entry.doubt and not doubt:
+        put(draft, replace(entry, doubt=""))
+    return was_open
 
 
 def fail(draft: ChatDraft, delivery: str, ids: Iterable[str]) -> None:
@@ -157,10 +167,22 @@ def fail(draft: ChatDraft, delivery: str, ids: Iterable[str]) -> None:
         left = tuple(key for key in entry.answering if key != delivery)
         if left:
             put(draft, replace(entry, answering=left))
-        elif entry.cancelled:
-            _cancel(draft, entry)
         else:
-            put(draft, replace(entry, state="seen", answering=()))
+            _unanswered(draft, entry)
+
+
+def fail_after_all(draft: ChatDraft, delivery: str) -> None:
+    """What may have been delivered was not: what it alone resolved is seen again, as if it had failed at once."""
+    for entry in tuple(draft.state.ledger.values()):
+        if entry.doubt == delivery:
+            _unanswered(draft, entry)
+
+
+def _unanswered(draft: ChatDraft, entry: Input) -> None:
+    if entry.cancelled:
+        _cancel(draft, entry)
+    else:
+        put(draft, replace(entry, state="seen", answering=(), doubt=""))
 
 
 def cancel_all(draft: ChatDraft) -> None:
@@ -168,12 +190,12 @@ def cancel_all(draft: ChatDraft) -> None:
     for entry in tuple(draft.state.ledger.values()):
         if entry.state in {"written", "seen"}:
             _cancel(draft, entry)
-        elif entry.state == "answering":
+        elif entry.state == "answering" or entry.doubt:
             put(draft, replace(entry, cancelled=True))
 
 
 def _cancel(draft: ChatDraft, entry: Input) -> None:
-    put(draft, replace(entry, state="cancelled", answering=(), check_ms=None))
+    put(draft, replace(entry, state="cancelled", answering=(), check_ms=None, doubt=""))
     draft.count("inputs", "cancelled")
     draft.signal(InputCancelled(chat=draft.state.chat, turn_id=entry.turn_id))
 

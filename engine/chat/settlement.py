@@ -98,12 +98,14 @@ def _ledger(draft: ChatDraft, told: DeliveryEnded, ended: Outbound) -> None:
     """Resolve what was answered, or let it wait again."""
     if told.outcome == "failed":
         ledger.fail(draft, told.delivery, ended.inputs)
+        ledger.fail_after_all(draft, told.delivery)
         return
-    ledger.acknowledge(draft, ended.inputs)
+    doubt = told.delivery if told.outcome == "unknown" else ""
+    ledger.acknowledge(draft, ended.inputs, doubt=doubt)
     if ended.turn_id and not ended.interim:
-        ledger.resolve_merged(draft, ended.turn_id)
+        ledger.resolve_merged(draft, ended.turn_id, doubt=doubt)
     elif ended.echoed and not ended.turn_id and ended.kind == "reply":
-        ledger.resolve(draft, ended.echoed)
+        ledger.resolve(draft, ended.echoed, doubt=doubt)
         _late_fold_was_sent(draft, ended)
 
 
@@ -205,7 +207,7 @@ def on_turn_settled(draft: ChatDraft, told: TurnSettled) -> None:
     _put_turn(draft, settled)
     ledger.turn_ended(draft, turn, told.quote)
     if told.replies:
-        ledger.resolve_merged(draft, told.turn_id)
+        ledger.resolve_merged(draft, told.turn_id, counts=False)
     if turn.preview is not None:
         draft.tell(channel_at(state.chat, turn.preview), PreviewEnd(told.turn_id))
     rewinds.on_turn_settled(draft, settled)

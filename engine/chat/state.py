@@ -57,6 +57,8 @@ class Input(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The deliveries in flight that consume it."""
     cancelled: bool = False
     """An interrupt came while it was being answered: it ends if that reply fails."""
+    doubt: str = ""
+    """Resolved by this delivery alone, of which nobody knows whether it arrived."""
     merged: str = ""
     """The turn that a guarded reply named together with it."""
     quote: Quote = Quote()
