@@ -17,6 +17,7 @@ from turnkeeper.engine.errors import DecodeError
 from turnkeeper.engine.events import Event
 from turnkeeper.engine.lab.platform import RECONCILIATIONS, Directive, Settling, directive_from
 from turnkeeper.engine.lab.runtime import During
+from turnkeeper.engine.lab.vocabulary import COMMANDS, SIGNALS, check_fields, check_name
 from turnkeeper.engine.ports import Reconciliation
 
 __all__ = [
@@ -204,18 +205,31 @@ def _commands(name: str, value: object) -> None:
     for item in value if isinstance(value, list) else ():
         if len(item) != 1 or not isinstance(next(iter(item.values())), dict):
             raise DecodeError(f'{name}: {item!r} is no command; write {{"send": {{…}}}}')
+        kind, fields = named(item)
+        check_name("command", kind, COMMANDS)
+        check_fields(kind, fields, COMMANDS)
+
+
+def _acks(name: str, value: object) -> None:
+    _objects(name, value)
+    for fields in value if isinstance(value, list) else ():
+        check_fields("ack", fields, COMMANDS)
 
 
 def _items(name: str, value: object) -> None:
     if not isinstance(value, list):
         raise DecodeError(f"{name} is {value!r}; expected a list")
     for item in value:
-        named(item)
+        kind, fields = named(item)
+        check_name("signal", kind, SIGNALS)
+        check_fields(kind, fields, SIGNALS)
 
 
 def _names(name: str, value: object) -> None:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise DecodeError(f"{name} is {value!r}; expected a list of signal names")
+    for kind in value:
+        check_name("signal", kind, SIGNALS)
 
 
 def _texts(name: str, value: object) -> None:
@@ -252,7 +266,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
     "ended": _flag,
     "reconcile": _answers,
     "expect": _commands,
-    "acks": _objects,
+    "acks": _acks,
     "ordered": _flag,
     "signals": _items,
     "never": _names,

@@ -1,5 +1,6 @@
 """Counting: from real runs of the real rules, exactly once, never in a replay."""
 
+import re
 from threading import Thread
 
 import pytest
@@ -8,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.metrics.conftest import INCIDENT, Play
 from turnkeeper.engine.cell import Cell, Run
 from turnkeeper.engine.config import Config, as_policy
-from turnkeeper.engine.errors import ConfigError, InvariantViolated
+from turnkeeper.engine.errors import ConfigError, DecodeError, InvariantViolated
 from turnkeeper.engine.events import Activity, Stopped, TurnOpened
 from turnkeeper.engine.journal import Body, Record
 from turnkeeper.engine.protocol import Count
@@ -267,3 +268,22 @@ def test_counting_from_many_threads_loses_nothing() -> None:
         threads[0].join(0.01)
     assert probe.sample('turnkeeper_quotes_total{event="spent"}') == 8_000
     assert probe.sample('turnkeeper_limit_reached_total{limit="ingress_high"}') == 8_000
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("turnkeeper_turn_settled_total", "'turnkeeper_turn_settled_total' is no metric; did you mean"),
+        ("zzz", "'zzz' is no metric; see docs/METRICS.md"),
+        ('turnkeeper_turns_settled_total{out="a"}', "turnkeeper_turns_settled_total has the labels outcome; found out"),
+        ('turnkeeper_open_turns{kind="a"}', "turnkeeper_open_turns has the labels none; found kind"),
+    ],
+)
+def test_a_sample_that_cannot_be_is_told(written: str, told: str) -> None:
+    """0 of it would be true whatever happens."""
+    with pytest.raises(DecodeError, match=re.escape(told)):
+        RegistryProbe().sample(written)
+
+
+def test_a_label_value_that_nothing_counted_yet_is_zero() -> None:
+    assert not RegistryProbe().sample('turnkeeper_replies_total{owner="late",interim="true"}')
