@@ -178,8 +178,8 @@ class Roster:
         while len(self._ring) > self._awake_max:
             actor = self._ring.popleft()
             if not self._lives(actor):
-                continue
-            if actor.used:
+                _drop(actor)
+            elif actor.used:
                 actor.used = False
                 self._ring.append(actor)
             else:
@@ -202,5 +202,10 @@ class Roster:
     def _sleep(self, actor: OwnerActor, sleeper: Sleeper) -> None:
         if self._lives(actor):
             actor.cell.owners[actor.address] = sleeper
-        assert isinstance(actor.actor_inbox, Inbox)
-        actor.actor_inbox.actor = None
+        _drop(actor)
+
+
+def _drop(actor: OwnerActor) -> None:
+    """Let go of an actor: what is told through its reference goes to the door, and no cycle keeps it."""
+    assert isinstance(actor.actor_inbox, Inbox)
+    actor.actor_inbox.actor = None

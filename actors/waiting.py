@@ -163,8 +163,14 @@ class Admission(Waiter["Admission"]):
 
     def admit(self, seq: int, at_ms: int, outcome: Literal["ok", "set_aside"]) -> None:
         """The event is committed."""
-        self.seq, self.at_ms, self.outcome = seq, at_ms, outcome
-        self.resolve(self)
+        if not self.done:
+            self.seq, self.at_ms, self.outcome = seq, at_ms, outcome
+            self._finish()
+
+    def result(self) -> Admission:
+        """Return itself, or raise the error; only once it is done. It keeps no reference to itself: no cycle."""
+        super().result()
+        return self
 
     def __repr__(self) -> str:
         return f"Admission(seq={self.seq}, at_ms={self.at_ms}, outcome={self.outcome!r})"
