@@ -20,7 +20,9 @@ __all__ = ["COMMANDS", "SIGNALS", "check_fields", "check_name"]
 
 Fields = dict[str, tuple[str, ...]]
 COMMANDS: Fields = {str(kind.__struct_config__.tag): kind.__struct_fields__ for kind in Command.__args__}
+"""Commands by type, with their fields."""
 SIGNALS: Fields = {str(kind.__struct_config__.tag): kind.__struct_fields__ for kind in Signal.__args__}
+"""Signals by type, with their fields."""
 
 
 def check_name(what: str, name: str, known: Fields) -> None:

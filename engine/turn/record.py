@@ -120,7 +120,7 @@ def _amend(draft: TurnDraft, told: Corrected, flight: Flight) -> None:
         if flight.own and not flight.interim and state.kept is None:
             draft.set(kept=Kept(told.delivery, flight, told.permanent))
     elif state.phase == "settled":
-        _rescue_once(draft, flight, permanent=told.permanent)
+        _rescue_once(draft, told, flight)
 
 
 def _arrived_after_all(draft: TurnDraft, kept: Kept) -> None:
@@ -157,15 +157,20 @@ def _amended(kept: tuple[T, ...], delivery: str, *, sent: bool) -> tuple[T, ...]
     return tuple(one for one in kept if one.delivery != delivery)
 
 
-def _rescue_once(draft: TurnDraft, flight: Flight, *, permanent: bool) -> None:
-    """Nothing that answers the turn arrived after all: the held-back Stop text, else the reply itself."""
+def _rescue_once(draft: TurnDraft, told: Corrected, flight: Flight) -> None:
+    """Nothing that answers the turn arrived after all: the held-back Stop text, else the reply itself.
+
+    A Stop text that was sent is not held back: it goes again only if it is what was lost, and not for good.
+    """
     state = draft.state
     heard = bool(answers_of(state) or state.flights) or state.speech_outcome in {"sent", "unknown"}
     if heard or state.rescued or flight.interim or state.outcome in finalization.NO_RESCUE:
         return
     draft.set(rescued=True)
-    text, channel = finalization.speech(draft, state.ended_by or "stop")
+    text, channel = "", None
+    if not state.speaks or (state.speaks == told.delivery and not told.permanent):
+        text, channel = finalization.speech(draft, state.ended_by or "stop")
     if text and channel is not None:
         finalization.release_again(draft, Flight(text, channel=channel))
-    elif (flight.own or flight.stands_in) and not permanent:
+    elif (flight.own or flight.stands_in) and not told.permanent:
         finalization.release_again(draft, replace(flight, channel=flight.channel or state.speech))
