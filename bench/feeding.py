@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from turnkeeper.actors.waiting import Waiter
     from turnkeeper.engine.journal import Journal
 
-__all__ = ["Fed", "LoadClock", "make_engine"]
+__all__ = ["AHEAD", "AHEAD_ON_DISK", "Fed", "LoadClock", "make_engine"]
 
-AHEAD = 256
+AHEAD = 32
 """Twice as many are posted and not yet committed, at most: posting further ahead would move the clock past them."""
+AHEAD_ON_DISK = 256
+"""A disk's commits take their time."""
 
 
 class LoadClock:
@@ -122,14 +124,14 @@ class Fed:
         ]
         self.end_ms = load.bodies[-1].at_ms
 
-    def feed(self, engine: Engine, clock: LoadClock) -> int:
+    def feed(self, engine: Engine, clock: LoadClock, ahead: int = AHEAD) -> int:
         """Post everything from a thread, wait until all of it is done, and return how many records that made."""
         before = engine._shard.seq
         errors: list[BaseException] = []
 
         def post() -> None:
             try:
-                self._post(engine, clock)
+                self._post(engine, clock, ahead)
             except BaseException as error:  # noqa: BLE001 - told by whoever waits
                 errors.append(error)
 
@@ -148,18 +150,18 @@ class Fed:
             engine._shard.idle().wait(60)
         return engine._shard.seq - before
 
-    def _post(self, engine: Engine, clock: LoadClock) -> None:
-        ahead: deque[Waiter[Any]] = deque()
+    def _post(self, engine: Engine, clock: LoadClock, ahead: int) -> None:
+        posted: deque[Waiter[Any]] = deque()
         for at_ms, body in self.posts:
-            if len(ahead) == 2 * AHEAD:
-                ahead[AHEAD - 1].wait()
-                for _ in range(AHEAD):
-                    ahead.popleft()
+            if len(posted) == 2 * ahead:
+                posted[ahead - 1].wait()
+                for _ in range(ahead):
+                    posted.popleft()
             clock.ms = at_ms
             assert body.event is not None
-            posted = self.post_one(engine, body.event)
-            if posted is not None:
-                ahead.append(posted)
+            waiter = self.post_one(engine, body.event)
+            if waiter is not None:
+                posted.append(waiter)
 
     def post_one(self, engine: Engine, event: Any) -> Waiter[Any] | None:
         """Post one event; None: its end may need the clock to go on."""

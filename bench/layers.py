@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from feeding import Fed, LoadClock, make_engine
+from feeding import AHEAD, AHEAD_ON_DISK, Fed, LoadClock, make_engine
 from load import Load, Timed, make_load
 from measuring import main, options, pin, spent
 from plain import Call, run_plainly, spelled_out
@@ -74,7 +74,8 @@ class Layers:
             clock, journal=journal, registry=CollectorRegistry() if metrics else None, observer=observer
         )
         with engine:
-            taken = spent(lambda: self.fed.feed(engine, clock))
+            ahead = AHEAD_ON_DISK if isinstance(journal, SqliteJournal) else AHEAD
+            taken = spent(lambda: self.fed.feed(engine, clock, ahead))
         assert not engine.dead_letters()
         return taken
 

@@ -24,7 +24,7 @@ from turnkeeper.engine.chat.step import step as chat_step
 from turnkeeper.engine.commands import Command, Edit, Preview, React, Send
 from turnkeeper.engine.config import Policy
 from turnkeeper.engine.confirmations import Confirmations
-from turnkeeper.engine.deadlines import Deadlines, since_ms
+from turnkeeper.engine.deadlines import Deadlines
 from turnkeeper.engine.errors import InvariantViolated
 from turnkeeper.engine.ids import Address, channel_at, chat_at
 from turnkeeper.engine.invariants import violations
@@ -277,7 +277,7 @@ class Cell:
         for owner in before:
             if owner.state is None:
                 self._forget(owner)
-            self.deadlines.put(owner.address, owner.due_ms, since_ms(owner.state))
+            self.deadlines.put(owner.address, owner.due_ms, owner.state)
         if len(self._groups) > self._awake_max:
             self._rest()
 
@@ -326,7 +326,7 @@ class Cell:
         owner = self._open(address, state)
         self._opened.clear()
         owner.due_ms = due_ms
-        self.deadlines.put(address, due_ms, since_ms(state))
+        self.deadlines.put(address, due_ms, state)
 
     def confirm(self, command_id: str) -> None:
         """A command was handed over, or `perform` returned for it."""

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from turnkeeper.engine.ids import Address
 
-__all__ = ["RANK", "Deadlines", "since_ms"]
+__all__ = ["RANK", "Deadlines"]
 
 RANK = {"channel": 0, "turn": 1, "chat": 2}
 """At one instant settlements come before ends, ends before what the chat judges."""
-
-
-def since_ms(state: object) -> int:
-    """Return when a turn opened; 0 for other owners."""
-    return getattr(state, "opened_ms", 0)
 
 
 class Deadlines:
@@ -44,8 +39,8 @@ class Deadlines:
         known = self._known.get(address)
         return 0 if known is None else known[1]
 
-    def put(self, address: Address, due_ms: int | None, since_ms: int = 0) -> None:
-        """Set the deadline of an owner that opened then, or that it has none."""
+    def put(self, address: Address, due_ms: int | None, state: object = None) -> None:
+        """Set the deadline of an owner, or that it has none; a turn's state says when it opened."""
         known = self._known.get(address)
         if due_ms is None:
             if known is not None:
@@ -55,6 +50,7 @@ class Deadlines:
             return
         self._count += 1
         later = known is not None and known[0] < due_ms
+        since_ms: int = getattr(state, "opened_ms", 0)
         self._known[address] = (due_ms, self._count, not later, since_ms)
         if not later:
             heappush(self._heap, (due_ms, RANK[address.kind], since_ms, self._count, address))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnkeeper.engine import codec
-from turnkeeper.engine.deadlines import since_ms
 from turnkeeper.engine.ids import Address
 from turnkeeper.engine.picture import ChatPicture, draw, owners_in, rests, unpack
 
@@ -100,7 +99,7 @@ def load_pictures(cell: Cell, pictures: Iterable[bytes]) -> int:
             address = Address.parse(picture.state.chat, owner)
             if address in cell.owners:
                 cell.deadlines.put(address, None)
-                cell.deadlines.put(address, due_ms, since_ms(cell.owners[address].state))
+                cell.deadlines.put(address, due_ms, cell.owners[address].state)
         waiting += picture.pending
     for command in sorted(waiting, key=_emitted):
         cell.expect_confirmation(command)
