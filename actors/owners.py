@@ -30,6 +30,21 @@ AWAKE_MAX = 4096
 """Owners with an actor; of those above, the ones longest unused go to sleep."""
 
 
+class OwnerRef(pykka.ActorRef[Any]):
+    """A reference to an owner: between two owners of one run it needs no envelope and no look at who has stopped."""
+
+    actor_inbox: Inbox
+
+    def tell(self, message: Any) -> None:  # noqa: ANN401 - pykka's signature
+        """Send a message: inside a run into the cell's FIFO, else as pykka does, through the inbox to the door."""
+        inbox = self.actor_inbox
+        actor = inbox.actor
+        if actor is not None and inbox.house.in_run():
+            inbox.house.cell.fifo.append((actor, message))
+        else:
+            super().tell(message)
+
+
 class OwnerActor(pykka.Actor):
     """An owner that runs on the shard's thread, inside a run only."""
 
@@ -41,9 +56,8 @@ class OwnerActor(pykka.Actor):
         inbox = self._create_actor_inbox()
         inbox.actor, inbox.address, inbox.house, inbox.shell = self, address, house, None
         self.actor_inbox = inbox
-        self._actor_ref = pykka.ActorRef(self)
+        self._actor_ref = OwnerRef(self)
         self.tell = self._actor_ref.tell
-        """Sends a message through pykka, into the cell's FIFO."""
         self.address = address
         self.state = state
         self.house = house

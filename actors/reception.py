@@ -44,18 +44,18 @@ def checked(event: object) -> Event:
 
     """
     kind: Any = type(event)
-    if not isinstance(event, EventBase) or kind not in KNOWN:
+    if kind not in KNOWN:
         raise DecodeError(
             f"{kind.__module__}.{kind.__qualname__} is no event; "
             f"post one of turnkeeper.events: {', '.join(sorted(codec.EVENT_TYPES))}"
         )
-    tag = kind.__struct_config__.tag
     try:
         read: Event = codec.decode(codec.encode(event), kind)
         return read
     except DecodeError as error:
-        raise DecodeError(f"{tag}: {error}") from error
+        raise DecodeError(f"{kind.__struct_config__.tag}: {error}") from error
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        tag = kind.__struct_config__.tag
         raise DecodeError(f"{tag}: a field holds what cannot be written ({error}); give plain values") from error
 
 

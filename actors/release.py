@@ -96,15 +96,15 @@ class Release:
 
     def _observe(self, done: Sequenced) -> None:
         """Let metrics and observer see the run; neither can stop the engine."""
-        seq = done.record.seq
         try:
             self._measures.observe(done.record, done.run, done.spent_ns)
             if self.observer is not None:
                 self.observer(done.record, done.run)
         except Exception as error:  # noqa: BLE001 - whatever an observer raises
-            log.error("an observer raised %s", type(error).__name__, extra={"seq": seq, "error": type(error).__name__})
+            name = type(error).__name__
+            log.error("an observer raised %s", name, extra={"seq": done.record.seq, "error": name})
         for name in done.run.violated:
-            log.error("invariant %s does not hold", name, extra={"seq": seq, "invariant": name})
+            log.error("invariant %s does not hold", name, extra={"seq": done.record.seq, "invariant": name})
 
     def _set_aside(self, entry: Entry, record: Record, chat: str, error: BaseException) -> None:
         name = type(error).__name__

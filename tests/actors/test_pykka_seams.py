@@ -18,8 +18,7 @@ from pykka.messages import _ActorStop
 
 from tests.actors.hosts import PATIENCE_S, Async, Plain, activity, opened, reply
 from turnkeeper import Admission, DecodeError, Engine, MemoryJournal, Misuse, SetAside
-from turnkeeper.actors.inbox import Inbox
-from turnkeeper.actors.owners import AWAKE_MAX, ChannelActor, ChatActor, OwnerActor, Roster, TurnActor
+from turnkeeper.actors.owners import AWAKE_MAX, ChannelActor, ChatActor, OwnerActor, OwnerRef, Roster, TurnActor
 from turnkeeper.actors.waiting import EngineFuture
 from turnkeeper.engine import cell
 from turnkeeper.engine.cell import Cell
@@ -60,16 +59,16 @@ def test_actors_are_kept_out_of_the_registry_and_off_threads() -> None:
     assert {ChatActor, TurnActor} <= set(owners)
 
 
-def test_every_message_between_owners_travels_through_pykka(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_message_between_owners_travels_through_its_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    real = Inbox.put
+    real = OwnerRef.tell
 
-    def put(self: Inbox, envelope: Envelope[Any], /) -> None:
-        if self.house.in_run():
-            told.append(f"{self.address.kind} {type(envelope.message).__name__}")
-        real(self, envelope)
+    def tell(self: OwnerRef, message: Any) -> None:
+        if self.actor_inbox.house.in_run():
+            told.append(f"{self.actor_inbox.address.kind} {type(message).__name__}")
+        real(self, message)
 
-    monkeypatch.setattr(Inbox, "put", put)
+    monkeypatch.setattr(OwnerRef, "tell", tell)
     with Engine({}, Plain()) as engine:
         engine.post(opened("c1"))
         engine.call(reply("c1", "k1"), PATIENCE_S)
