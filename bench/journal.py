@@ -172,8 +172,8 @@ def many_chats(folder: Path, chats: int) -> dict[str, float]:
 
 def run(*, quick: bool, chats: int) -> dict[str, Any]:
     """Run everything."""
-    times = 1 if quick else 3
-    load = make_load(10_000 if quick else 100_000, 1_000 if quick else 10_000)
+    times = 1 if quick else 2
+    load = make_load(10_000 if quick else 40_000, 1_000 if quick else 4_000)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-", dir=Path.cwd()) as name:
         folder = Path(name)
         return {
@@ -182,10 +182,10 @@ def run(*, quick: bool, chats: int) -> dict[str, Any]:
             "durable": durable(load, folder, times),
             "recovery": recovery(load, times),
             "ack": ack(folder, 50 if quick else 500),
-            "many_chats": many_chats(folder, chats or (10_000 if quick else 1_000_000)),
+            "many_chats": many_chats(folder, chats or (10_000 if quick else 200_000)),
         }
 
 
 if __name__ == "__main__":
-    given = options(__doc__, chats={"type": int, "default": 0, "help": "chats to recover; 0: a million, or 10,000"})
+    given = options(__doc__, chats={"type": int, "default": 0, "help": "chats to recover; 0: 200,000, or 10,000"})
     sys.exit(main(run(quick=given.quick, chats=given.chats), as_json=given.json))

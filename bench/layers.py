@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from feeding import AHEAD, AHEAD_ON_DISK, Fed, LoadClock, make_engine
 from load import Load, Timed, make_load
-from measuring import main, options, pin, spent
+from measuring import every_core, main, options, pin, spent
 from plain import Call, run_plainly, spelled_out
 from prometheus_client import CollectorRegistry
 
@@ -69,13 +70,12 @@ class Layers:
 
     def _feed(self, journal: Journal | None, observer: Observer | None, *, metrics: bool) -> tuple[float, float]:
         """Return (wall, processor) seconds of one run."""
-        clock = LoadClock()
+        clock, on_disk = LoadClock(), isinstance(journal, SqliteJournal)
         engine = make_engine(
             clock, journal=journal, registry=CollectorRegistry() if metrics else None, observer=observer
         )
-        with engine:
-            ahead = AHEAD_ON_DISK if isinstance(journal, SqliteJournal) else AHEAD
-            taken = spent(lambda: self.fed.feed(engine, clock, ahead))
+        with every_core() if on_disk else nullcontext(), engine:
+            taken = spent(lambda: self.fed.feed(engine, clock, AHEAD_ON_DISK if on_disk else AHEAD))
         assert not engine.dead_letters()
         return taken
 
@@ -113,7 +113,7 @@ def fsync_ms(folder: Path, times: int = 200) -> float:
 def run(*, quick: bool, only: str = "") -> dict[str, Any]:
     pin()
     load = make_load(10_000 if quick else 20_000, 2_000 if quick else 4_000, per_s=16)
-    layers = Layers(load, 3 if quick else 6)
+    layers = Layers(load, 3 if quick else 5)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as name:
         folder, numbers = Path(name), iter(range(1000))
 

@@ -8,14 +8,16 @@ import json
 import os
 import platform
 import sys
+from contextlib import contextmanager
 from statistics import median
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["best", "machine", "main", "options", "pin", "rss_bytes", "spent"]
+CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+__all__ = ["best", "every_core", "machine", "main", "options", "pin", "rss_bytes", "spent"]
 
 
 def spent(what: Callable[[], object]) -> tuple[float, float]:
@@ -61,13 +63,24 @@ def pin() -> None:
 
     What the scheduler's moves between cores cost is the machine's, and differs from run to run.
     """
-    if not hasattr(os, "sched_setaffinity"):
+    if not CORES:
         return
-    cores, taken = os.sched_getaffinity(0), {}
-    for core in cores:
+    taken = {}
+    for core in CORES:
         os.sched_setaffinity(0, {core})
         taken[core] = best(_count, 5)[1]
-    os.sched_setaffinity(0, {min(cores, key=taken.__getitem__)})
+    os.sched_setaffinity(0, {min(CORES, key=taken.__getitem__)})
+
+
+@contextmanager
+def every_core() -> Iterator[None]:
+    """Use every core for a while: a disk's commits run beside the interpreter."""
+    pinned = os.sched_getaffinity(0) if CORES else set[int]()
+    if CORES:
+        os.sched_setaffinity(0, CORES)
+    yield
+    if CORES:
+        os.sched_setaffinity(0, pinned)
 
 
 def _count() -> None:

@@ -18,7 +18,7 @@ FRAME = 32
 
 
 def run(*, quick: bool) -> dict[str, Any]:
-    load = make_load(20_000 if quick else 100_000, 2_000 if quick else 10_000)
+    load = make_load(20_000 if quick else 60_000, 2_000 if quick else 6_000)
     cell, records = Cell(), list[Record]()
     for seq, (at_ms, body) in enumerate(load.bodies, 1):
         if body.due is not None:
