@@ -204,7 +204,8 @@ class Ends:
         elif command.ok and (own is None or not own.sure):
             self._complain(f"untrue: call {command.call_id} was told sent")
         elif command.ok and own is not None and own.messages and command.message != own.messages[0]:
-            if self._oracle.remembers("receipts"):
+            forgot = own.went_elsewhere(own.command.channel) and not self._oracle.roomy
+            if self._oracle.remembers("receipts") and not forgot:
                 self._complain(f"untrue: call {command.call_id} was told message {command.message}")
         elif not command.ok and (command.error or "").startswith("delivery failed") and own is not None and own.sure:
             if self._oracle.roomy:

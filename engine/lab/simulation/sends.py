@@ -57,7 +57,8 @@ class Sends:
         """The same operation once more: only if it did not arrive, or the policy resends what may have."""
         if isinstance(command, Preview) or known.lied:
             return
-        if known.sure and self._oracle.remembers("receipts"):
+        forgot = known.went_elsewhere(command.channel) and not self._oracle.roomy
+        if known.sure and self._oracle.remembers("receipts") and not forgot:
             self._complain(f"sent again: {command.delivery} had arrived")
             return
         if isinstance(command, Send) and self._oracle.roomy:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from turnkeeper.engine import events
     from turnkeeper.engine.commands import Ack, Settleable, TurnSettled
     from turnkeeper.engine.config import Config
+    from turnkeeper.engine.ids import ChannelRef
 
 __all__ = ["Attempt", "CallSeen", "InputSeen", "Operation", "TurnSeen"]
 
@@ -81,6 +82,10 @@ class Operation:
     def visible(self) -> bool:
         """An attempt arrived, or may have; the parts of one that failed half-way did."""
         return any(attempt.visible or attempt.parts_done for attempt in self.attempts)
+
+    def went_elsewhere(self, channel: ChannelRef) -> bool:
+        """An attempt went to another channel, whose receipts say nothing to this one."""
+        return any(attempt.command.channel != channel for attempt in self.attempts)
 
 
 class CallSeen:
