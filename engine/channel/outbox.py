@@ -181,7 +181,7 @@ def failed(draft: Draft[ChannelState], told: Settlement) -> None:
         case Retry.WITHOUT_QUOTE | Retry.PLAIN | Retry.AGAIN as how:
             quoteless, plain = how is Retry.WITHOUT_QUOTE, how is Retry.PLAIN
             draft.set(out=replace(item, quoteless=item.quoteless or quoteless, plain=item.plain or plain))
-            emit(draft)
+            leave(draft)
 
 
 def _cause(draft: Draft[ChannelState], item: Item, told: Settlement) -> Cause:
