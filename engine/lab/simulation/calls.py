@@ -57,11 +57,15 @@ def _unclear(log: Seen, call: CallSeen) -> bool:
     return call.failed_ms is not None or len(call.acks) < call.events
 
 
+LOST = ("delivery failed", "unknown")
+"""What a call is told of an answer that is lost, or may be: its turn may say it once more."""
+
+
 def owner_of(log: Seen, call: CallSeen) -> str | None:
     """Say whose a reply is when it comes: what it echoes, the turn that it proves, or the only open one (A3)."""
     open_ = {turn.turn_id: turn for turn in log.turns.values() if not turn.over and not turn.subagent}
-    failed = any((ack.error or "").startswith("delivery failed") for one in log.calls.values() for ack in one.acks)
-    if failed or any(turn.first_stop for turn in open_.values()):
+    lost = any((ack.error or "").startswith(LOST) for one in log.calls.values() for ack in one.acks)
+    if lost or any(turn.first_stop for turn in open_.values()):
         # One of them may speak for itself already: then it is not open any more, and nobody was told.
         return None
     echoed, consumed = call.event.turn_id, consumed_by(call)
