@@ -152,6 +152,8 @@ class Seen:
         wanted = event.attempt if event.attempt is not None else known.command.attempt
         attempt = next((one for one in known.attempts if one.command.attempt == wanted), None)
         if attempt is None:
+            # The process died before the platform had it, and the platform says it knows it.
+            known.lied = known.lied or (wanted == known.command.attempt + 1 and event.outcome == "sent")
             return
         for one in known.attempts if event.outcome == "sent" else (attempt,):
             one.gone_ms = at_ms if one.gone_ms is None else one.gone_ms
