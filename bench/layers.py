@@ -10,6 +10,7 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ class Layers:
     def replayed(self, name: str, what: Callable[[], object]) -> None:
         calls = spelled_out(self.load)
         for _ in range(self.times):
-            self._note(name, len(self.load.bodies), calls, spent(what))
+            self._note(name, len(self.load.bodies), calls, lambda: spent(what))
 
     def live(self, name: str, journal: Callable[[], Journal | None], *, metrics: bool = False) -> None:
         """Time a running engine; starting and stopping it is not counted.
@@ -66,7 +67,7 @@ class Layers:
         assert abs(len(made) - len(self.load.bodies)) < len(self.load.bodies) * 0.1, len(made)
         calls = spelled_out(Load(made, self.load.chats))
         for _ in range(self.times):
-            self._note(name, len(made), calls, self._feed(journal(), None, metrics=metrics))
+            self._note(name, len(made), calls, lambda: self._feed(journal(), None, metrics=metrics))
 
     def _feed(self, journal: Journal | None, observer: Observer | None, *, metrics: bool) -> tuple[float, float]:
         """Return (wall, processor) seconds of one run."""
@@ -79,21 +80,26 @@ class Layers:
         assert not engine.dead_letters()
         return taken
 
-    def _note(self, name: str, records: int, calls: list[Call], taken: tuple[float, float]) -> None:
-        plain = min(spent(lambda: run_plainly(calls, {}))[1] for _ in range(2))
+    def _note(self, name: str, records: int, calls: list[Call], what: Callable[[], tuple[float, float]]) -> None:
+        """Time a layer between two rounds of plain calls: whatever else the machine does disturbs all three."""
+        before = spent(lambda: run_plainly(calls, {}))[1]
+        wall, cpu = what()
+        after = spent(lambda: run_plainly(calls, {}))[1]
         us = 1e6 / records
-        self.runs.setdefault(name, []).append((plain * us, taken[0] * us, taken[1] * us))
+        self.runs.setdefault(name, []).append(((before + after) / 2 * us, wall * us, cpu * us))
 
     def figures(self) -> dict[str, Any]:
-        """Return the least of some runs each; the ratio by processor time is disturbed less by others."""
-        runs = self.runs.items()
-        plain, wall, cpu = ({name: min(one[which] for one in run) for name, run in runs} for which in range(3))
+        """Return medians: of times, and of the ratio of each run to the plain calls around it."""
+
+        def middle(what: Callable[[tuple[float, float, float]], float]) -> dict[str, float]:
+            return {name: median(map(what, runs)) for name, runs in self.runs.items()}
+
         return {
-            "plain_us": plain,
-            "us_of_a_record": wall,
-            "us_of_a_record_processor": cpu,
-            "ratio": {name: plain[name] / wall[name] for name in plain},
-            "ratio_of_processor_time": {name: plain[name] / cpu[name] for name in plain},
+            "plain_us": middle(lambda run: run[0]),
+            "us_of_a_record": middle(lambda run: run[1]),
+            "us_of_a_record_processor": middle(lambda run: run[2]),
+            "ratio": middle(lambda run: run[0] / run[1]),
+            "ratio_of_processor_time": middle(lambda run: run[0] / run[2]),
         }
 
 
@@ -113,7 +119,7 @@ def fsync_ms(folder: Path, times: int = 200) -> float:
 def run(*, quick: bool, only: str = "") -> dict[str, Any]:
     pin()
     load = make_load(10_000 if quick else 20_000, 2_000 if quick else 4_000, per_s=16)
-    layers = Layers(load, 3 if quick else 5)
+    layers = Layers(load, 3 if quick else 9)
     with tempfile.TemporaryDirectory(prefix="turnkeeper-bench-") as name:
         folder, numbers = Path(name), iter(range(1000))
 
