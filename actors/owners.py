@@ -33,11 +33,9 @@ AWAKE_MAX = 4096
 class OwnerRef(pykka.ActorRef[Any]):
     """A reference to an owner: between two owners of one run it needs no envelope and no look at who has stopped."""
 
-    actor_inbox: Inbox
-
     def tell(self, message: Any) -> None:  # noqa: ANN401 - pykka's signature
         """Send a message: inside a run into the cell's FIFO, else as pykka does, through the inbox to the door."""
-        inbox = self.actor_inbox
+        inbox: Any = self.actor_inbox  # one of ours
         actor = inbox.actor
         if actor is not None and inbox.house.in_run():
             inbox.house.cell.fifo.append((actor, message))

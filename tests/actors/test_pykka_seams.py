@@ -64,8 +64,9 @@ def test_every_message_between_owners_travels_through_its_reference(monkeypatch:
     real = OwnerRef.tell
 
     def tell(self: OwnerRef, message: Any) -> None:
-        if self.actor_inbox.house.in_run():
-            told.append(f"{self.actor_inbox.address.kind} {type(message).__name__}")
+        inbox: Any = self.actor_inbox
+        if inbox.house.in_run():
+            told.append(f"{inbox.address.kind} {type(message).__name__}")
         real(self, message)
 
     monkeypatch.setattr(OwnerRef, "tell", tell)

@@ -39,7 +39,7 @@ class Plain:
 
 
 def test_the_heap_gives_what_a_sorted_dictionary_gives() -> None:
-    """Deadlines that move to and fro, go, come back and are taken, at few instants: many of one, many left over."""
+    """Deadlines that move up and down, go, come back and are taken, at few instants: many of one, many left over."""
     owners = [
         chat_at("a"),
         chat_at("b"),

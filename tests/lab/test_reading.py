@@ -50,7 +50,7 @@ def write(folder: Path, *lines: str, header: str = '{"scenario": "x"}') -> Path:
         ('{"expect": [], "ordered": 1}', "ordered is 1"),
         ('{"expect": [{"snd": {}}]}', "'snd' is no command; did you mean send?"),
         ('{"expect": [{"send": {"txt": "x"}}]}', "send.txt is no field; did you mean text?"),
-        ('{"expect": [{"send": {"qoute": null}}]}', "send.qoute is no field; did you mean quote?"),
+        ('{"expect": [{"send": {"quotte": null}}]}', "send.quotte is no field; did you mean quote?"),
         ('{"expect": [{"edit": {"zzz": 1}}]}', "edit.zzz is no field; known: chat, id, delivery, channel"),
         ('{"expect": [], "acks": [{"callid": "k"}]}', "ack.callid is no field; did you mean call_id?"),
         ('{"signals": ["input_sen"]}', "'input_sen' is no signal; did you mean input_seen?"),
