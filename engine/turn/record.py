@@ -83,7 +83,9 @@ def _speech_ended(draft: TurnDraft, told: Recorded) -> None:
     draft.set(speech_outcome=told.outcome)
     if state.phase != "settling" or state.outcome is None:
         return
-    if told.outcome == "failed" and state.outcome != "final-reply":
+    # A final of unknown fate may have turned out lost while the different text was out.
+    final = state.outcome == "final-reply" and any(not one.flight.interim for one in answers_of(state))
+    if told.outcome == "failed" and not final:
         finalization.settle(draft, "undelivered")
     else:
         finalization.settle(draft, state.outcome)
