@@ -66,7 +66,9 @@ class Sends:
             allowed = 1 if self._oracle.resends else 0
             if maybe > allowed:
                 self._complain(f"sent twice: {command.delivery} may have arrived")
-            parts = max(attempt.parts_done for attempt in known.attempts)
+            # A rescue of other words under the same key begins at its own first part.
+            same = (one for one in known.attempts if isinstance(one.command, Send) and one.command.text == command.text)
+            parts = max((attempt.parts_done for attempt in same), default=0)
             if parts and command.resume_part != parts + 1:
                 self._complain(f"parts repeated: {command.delivery} resumes at {command.resume_part}, not {parts + 1}")
 
