@@ -1,4 +1,4 @@
-"""The owners as pykka actors: they hold the states, and their `tell` travels through pykka.
+"""The owners as pykka actors: they hold the states, and their `tell` travels through their references.
 
 They run on the shard's one thread and share nothing. An owner that is not used drops its actor and keeps its
 state: 100,000 idle chats cost states, not actors. The engine opens owners; a host reaches a chat through

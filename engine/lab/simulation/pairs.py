@@ -35,7 +35,8 @@ COMPLETED = frozenset(
         "undelivered",
     }
 )
-"""Outcomes after which the count of refusals and failures in a row begins anew."""
+"""Outcomes after which the count of refusals and failures in a row begins anew; written here again on purpose: an
+oracle that read the engine's list would agree with whatever is wrong in it."""
 POISON = frozenset({400, 422, None})
 """The statuses of a history that is rejected itself."""
 NOBODYS = Pair()

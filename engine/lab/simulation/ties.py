@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from turnkeeper.engine.commands import Ack, Command, Reconcile
+from turnkeeper.engine.commands import Ack, Command, React, Reconcile
 from turnkeeper.engine.journal import Body, DoneBody
 from turnkeeper.engine.lab.matching import plain
 from turnkeeper.engine.lab.runtime import CellRuntime
@@ -50,12 +50,21 @@ TIED: RuntimeMaker = partial(TiedRuntime, paranoid=False)
 
 
 def shown(platform: Platform) -> dict[str, list[dict[str, Any]]]:
-    """Return what a platform was told to do, by chat; ids are left out, they number records."""
+    """Return what a platform was told to do, by chat; ids are left out, they number records.
+
+    Reactions are told apart: while one is on its way the next waits for it, and what goes to a channel passes both.
+    """
     told: dict[str, list[dict[str, Any]]] = {}
     for command in platform.performed:
         if not isinstance(command, Reconcile):
-            told.setdefault(command.chat, []).append({"type": _tag(command), **_fields(command)})
+            lane = f"reactions of {command.chat}" if isinstance(command, React) else command.chat
+            told.setdefault(lane, []).append({"type": _tag(command), **_fields(command)})
     return told
+
+
+def _alone(platform: Platform) -> bool:
+    """Say whether all was for one chat."""
+    return len({command.chat for command in platform.performed if not isinstance(command, Reconcile)}) <= 1
 
 
 def difference(engine: Platform, cell: Platform) -> str:
@@ -64,7 +73,7 @@ def difference(engine: Platform, cell: Platform) -> str:
     Between two chats there is no order, so that the platform's numbers for their messages may be exchanged.
     """
     here, there = shown(engine), shown(cell)
-    if len(there) > 1:
+    if not _alone(cell):
         here, there = _unnumbered(here), _unnumbered(there)
     for chat in sorted(here.keys() | there.keys()):
         ours, theirs = here.get(chat, []), there.get(chat, [])
@@ -81,11 +90,12 @@ def _unnumbered(told: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[st
 
 def expected(cell: Platform) -> dict[str, Any]:
     """Write what a platform was told as an `expect` step."""
-    alone = len(shown(cell)) == 1
+    alone = _alone(cell)
     free = {"id"} if alone else {"id", "message"}
     acks = [_fields(one, free) for one in cell.performed if isinstance(one, Ack)]
     rest = [{_tag(one): _fields(one, free)} for one in cell.performed if not isinstance(one, Ack | Reconcile)]
-    return {"expect": rest, "acks": acks, "ordered": alone}
+    reacts = any(isinstance(one, React) for one in cell.performed)
+    return {"expect": rest, "acks": acks, "ordered": alone and not reacts}
 
 
 def _tag(command: Command) -> str:
